@@ -3,6 +3,7 @@ import { type Answer, eventually } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import {
   causesOf,
+  definitionOf,
   definitions,
   establish,
   redefine,
@@ -217,6 +218,44 @@ describe('validation', () => {
       reason: 'FieldValueDuplicate',
       field: 'spec.map[1]',
     });
+  });
+
+  test('CRD-2: lists are unique below a schema of both objects and lists', async () => {
+    const set = { type: 'array', 'x-kubernetes-list-type': 'set', items: { type: 'string' } };
+    const { create } = await kindWith(object({ set }, { items: { type: 'string' } }));
+    const twice = await create('bad', { set: ['a', 'a'] });
+    expect(causesOf(twice)).toEqual(['spec.set[1]: Duplicate value: "a"']);
+  });
+
+  test('CRD-2: an alternative may forbid the members that it does not declare', async () => {
+    const members = { a: { type: 'string' }, b: { type: 'string' } };
+    const closed = { additionalProperties: false };
+    const { create } = await kindWith(
+      object({
+        not: object(members, { not: closed }),
+        any: object(members, { anyOf: [closed, { required: ['a'] }] }),
+      }),
+    );
+    expect((await create('a', { not: { a: 'x' }, any: { a: 'x', b: 'x' } })).status).toBe(201);
+    const refused = await create('b', { not: {}, any: { b: 'x' } });
+    expect(causesOf(refused)).toEqual([
+      '<nil>: Invalid value: "": "spec.not" must not validate the schema (not)',
+      '<nil>: Invalid value: "": "spec.any" must validate at least one schema (anyOf)',
+      'spec.any: Invalid value: "b": spec.any.b in body is a forbidden property',
+    ]);
+  });
+
+  test('CRD-2: a default is validated without members that an alternative forbids', async () => {
+    const any = object({ a: { type: 'string' } }, { default: { a: 'x' } });
+    const refusing = { ...any, anyOf: [{ additionalProperties: false }, { required: ['a'] }] };
+    const { create } = await kindWith(object({ any: refusing }));
+    expect((await create('a', {})).status).toBe(201);
+    const matching = { ...any, not: { additionalProperties: false } };
+    const schema = object({ spec: object({ not: matching }) });
+    const definition = { group: 'closed.example.com', plural: 'things', kind: 'Thing', schema };
+    const refused = await server.post(definitions, definitionOf(definition));
+    expect(refused.status).toBe(422);
+    expect(refused.body.message).toContain('must not validate the schema (not)');
   });
 
   test('CRD-2: int-or-string accepts both and nothing else', async () => {

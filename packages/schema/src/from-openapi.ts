@@ -134,6 +134,7 @@ function nestedFromOpenApi(props: JsonObject): NestedValidation {
     ...(props['x-kubernetes-int-or-string'] === true ? { intOrString: true } : {}),
     ...(properties.length === 0 ? {} : { properties: new Map(properties) }),
     ...(additional === undefined ? {} : { additionalProperties: nestedFromOpenApi(additional) }),
+    ...(member(props, 'additionalProperties') === false ? { closed: true } : {}),
     ...(items === undefined ? {} : { items: nestedFromOpenApi(items) }),
   };
 }

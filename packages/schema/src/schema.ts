@@ -133,6 +133,11 @@ export interface NestedValidation extends ValueValidation {
   readonly required?: readonly string[];
   readonly properties?: ReadonlyMap<string, NestedValidation>;
   readonly additionalProperties?: NestedValidation;
+  /**
+   * Whether `additionalProperties` is false. Only objects are validated against it: kube-apiserver
+   * omits it for defaults and in OpenAPI documents.
+   */
+  readonly closed?: boolean;
   readonly items?: NestedValidation;
   readonly nullable?: boolean;
   /** Only allowed in the int-or-string pattern, where it widens `type`. */

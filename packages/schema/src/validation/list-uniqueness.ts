@@ -34,9 +34,18 @@ function checkOf(schema: Schema): Check | undefined {
   if (isBooleanSchema(schema)) return undefined;
   const cachedCheck = checks.get(schema);
   if (cachedCheck !== undefined) return cachedCheck ?? undefined;
-  const check = schema.items === undefined ? membersCheck(schema) : listCheck(schema);
+  const check = eitherCheck(membersCheck(schema), listCheck(schema));
   checks.set(schema, check ?? null);
   return check;
+}
+
+/** Combines the checks of a schema for both shapes; each ignores values of the other one. */
+function eitherCheck(members: Check | undefined, list: Check | undefined): Check | undefined {
+  if (members === undefined || list === undefined) return members ?? list;
+  return (value, path, errors) => {
+    const check = Array.isArray(value) ? list : members;
+    check(value, path, errors);
+  };
 }
 
 function membersCheck(schema: Schema): Check | undefined {

@@ -13,7 +13,7 @@ import {
   withField,
 } from '@wheelhouse/machinery';
 import { childPath } from '../field-paths.ts';
-import { type NestedValidation, resolved, type Schema, type ValueValidation } from '../schema.ts';
+import { type NestedValidation, resolved, type Schema } from '../schema.ts';
 import { Pattern } from './pattern.ts';
 import {
   compositeError,
@@ -239,7 +239,7 @@ function compileNode(node: ValidationNode): NodeCheck {
 function openingCheck(node: ValidationNode): Check {
   const hasType = node.types.length > 0 || node.format !== '';
   const checkType = hasType ? typeCheck(node) : undefined;
-  const checkAlternatives = alternativesCheck(node.values);
+  const checkAlternatives = alternativesCheck(node);
   return (value, place, result) => {
     if (checkType !== undefined) {
       if (checkType(value, place.path, result.errors)) result.checks += 1;
@@ -430,16 +430,16 @@ interface Alternatives {
  * Returns the check of allOf, anyOf, oneOf, and not; undefined if there are none. As in
  * kube-apiserver, an alternative reports unchanged parts too (CRD-3).
  */
-function alternativesCheck(validation: ValueValidation): Check | undefined {
-  const { anyOf = [], oneOf = [], allOf = [], not } = validation;
+function alternativesCheck({ values, options }: ValidationNode): Check | undefined {
+  const { anyOf = [], oneOf = [], allOf = [], not } = values;
   if (anyOf.length + oneOf.length + allOf.length === 0 && not === undefined) return undefined;
-  const all = (list: readonly NestedValidation[]) =>
-    list.map((nested) => compile(nodeOfNested(nested)));
+  const compileNested = (nested: NestedValidation) => compile(nodeOfNested(nested, options));
+  const all = (list: readonly NestedValidation[]) => list.map(compileNested);
   const checks: Alternatives = {
     anyOf: all(anyOf),
     oneOf: all(oneOf),
     allOf: all(allOf),
-    not: not === undefined ? undefined : compile(nodeOfNested(not)),
+    not: not === undefined ? undefined : compileNested(not),
   };
   return (value, { path }, result) => {
     const at = { value, place: { path, pair: undefined } };

@@ -24,6 +24,8 @@ export interface ValidationNode {
   readonly closed: boolean;
   readonly additional: (() => ValidationNode) | undefined;
   readonly items: (() => ValidationNode) | undefined;
+  /** How the schema is interpreted; the same for its alternatives. */
+  readonly options: NodeOptions;
 }
 
 const nothing: ValueValidation = {};
@@ -42,7 +44,7 @@ function checkedFormat(format: string | undefined): string {
 export interface NodeOptions {
   /**
    * Whether the schema validates a default instead of an object: int-or-string does not restrict
-   * the type, and errors about types contain unchecked formats.
+   * the type, errors about types contain unchecked formats, and alternatives are not closed.
    */
   readonly ofDefault: boolean;
 }
@@ -72,15 +74,16 @@ export function nodeOfSchema(schema: Schema, options: NodeOptions): ValidationNo
     closed: additionalProperties === noSchema,
     additional: hasAdditional ? () => nodeOfSchema(additionalProperties, options) : undefined,
     items: items === undefined ? undefined : () => nodeOfSchema(items, options),
+    options,
   };
 }
 
 /** Returns the node of a nested validation. */
-export function nodeOfNested(nested: NestedValidation): ValidationNode {
+export function nodeOfNested(nested: NestedValidation, options: NodeOptions): ValidationNode {
   const types = typesOf(nested);
   const properties = new Map<string, () => ValidationNode>();
   for (const [name, property] of nested.properties ?? new Map<string, NestedValidation>()) {
-    properties.set(name, () => nodeOfNested(property));
+    properties.set(name, () => nodeOfNested(property, options));
   }
   const { additionalProperties, items } = nested;
   return {
@@ -91,9 +94,12 @@ export function nodeOfNested(nested: NestedValidation): ValidationNode {
     values: nested,
     required: nested.required ?? [],
     properties,
-    closed: false,
+    closed: nested.closed === true && !options.ofDefault,
     additional:
-      additionalProperties === undefined ? undefined : () => nodeOfNested(additionalProperties),
-    items: items === undefined ? undefined : () => nodeOfNested(items),
+      additionalProperties === undefined
+        ? undefined
+        : () => nodeOfNested(additionalProperties, options),
+    items: items === undefined ? undefined : () => nodeOfNested(items, options),
+    options,
   };
 }
