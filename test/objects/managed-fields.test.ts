@@ -1,4 +1,4 @@
-import type { JsonObject } from '@wheelhouse/machinery';
+import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Answer, configMap, freshNamespace } from '../support/harness.ts';
@@ -357,6 +357,27 @@ describe('merging', () => {
     expect(refused.body.details.causes[0].field).toBe('.loose.deep.list');
   });
 
+  test('MF-7: a field without a type may be a text, a list, or an object', async () => {
+    const any = {
+      'x-kubernetes-preserve-unknown-fields': true,
+      properties: { a: { type: 'string' } },
+    };
+    const kind = await defineThing(server, [{ properties: { any } }]);
+    const sendAny = (name: string, any: JsonValue, manager = 'alice') =>
+      apply(server, `${kind.path(namespace)}/${name}`, kind.body(name, { any }), { manager });
+    for (const [index, value] of ['text', ['x'], { a: 'x', b: 1 }].entries()) {
+      const made = await sendAny(`any${index}`, value);
+      expect(made.status, made.text).toBe(201);
+      expect(made.body['any']).toEqual(value);
+    }
+    const refused = await sendAny('any2', { a: 'x', b: 2 }, 'bob');
+    expect(refused.status).toBe(409);
+    expect(refused.body.details.causes[0].field).toBe('.any.b');
+    const other = await sendAny('any0', { a: 'x' }, 'bob');
+    expect(other.status).toBe(409);
+    expect(other.body.details.causes[0].field).toBe('.any');
+  });
+
   test('MF-6: patchStrategy=merge means a list keyed by patchMergeKey', async () => {
     const name = freshName();
     const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}`;
@@ -450,6 +471,37 @@ describe('schemas that change', () => {
     const own = await apply(server, path, kind.body('one', { parts: { c: '1' } }));
     expect(own.body.parts).toEqual({ c: '1' });
     expect(ownedBy(own, 'alice')).toEqual({ 'f:parts': {} });
+  });
+
+  test('MF-8: granular to atomic: owners of values of any type keep their members', async () => {
+    const date = { type: 'string', format: 'date-time' };
+    const values = {
+      limits: [{ 'x-kubernetes-int-or-string': true }, 1],
+      times: [date, '2020-01-01T00:00:00Z'],
+      texts: [{ type: 'string' }, 'a'],
+    } as const;
+    const properties: JsonObject = {};
+    for (const [name, [additionalProperties]] of Object.entries(values)) {
+      properties[name] = { type: 'object', additionalProperties };
+    }
+    const kind = await defineThing(server, [{ properties }]);
+    const path = `${kind.path(namespace)}/one`;
+    const of = (member: string) =>
+      Object.fromEntries(Object.entries(values).map(([name, [, v]]) => [name, { [member]: v }]));
+    await apply(server, path, kind.body('one', of('a')));
+    await kind.change((crd) => {
+      const { properties } = crd.spec.versions[0].schema.openAPIV3Schema;
+      for (const name of Object.keys(values)) {
+        properties![name]!['x-kubernetes-map-type'] = 'atomic';
+      }
+    });
+    const refused = await apply(server, path, kind.body('one', of('b')), { manager: 'bob' });
+    expect(refused.status).toBe(409);
+    expect(refused.body.details.causes.map(({ field }) => field)).toEqual(['.texts']);
+    const { texts: _, ...untyped } = of('b');
+    const applied = await apply(server, path, kind.body('one', untyped), { manager: 'bob' });
+    expect(applied.status).toBe(200);
+    expect(applied.body).toMatchObject(untyped);
   });
 
   test('MF-8: atomic to granular: the owner has the top field only', async () => {

@@ -28,8 +28,8 @@ export interface MapShape {
   readonly element: LazyType | undefined;
   readonly atomic: boolean;
   /**
-   * Whether the map declares nothing and allows any member. Ownership of what is below it does not
-   * depend on the schema, so it is never reconciled.
+   * Whether the map declares no members and allows any value in them. Ownership of what is below it
+   * is never reconciled with a changed schema.
    */
   readonly deduced: boolean;
 }
@@ -157,8 +157,7 @@ function compile(schema: Schema, { preserve: inherited, metadata }: Inherited): 
 }
 
 function build(schema: Schema, inherited: Inherited): ValueType {
-  const type = schema.type ?? (schema.properties === undefined ? undefined : 'object');
-  switch (type) {
+  switch (schema.type) {
     case 'object':
       return { map: mapShape(schema, inherited) };
     case 'array':
@@ -210,8 +209,21 @@ function mapShape(schema: Schema, inherited: Inherited): MapShape {
     fields,
     element,
     atomic: schema.mapType === 'atomic',
-    deduced: fields.size === 0 && element === lazyDeduced,
+    get deduced() {
+      return fields.size === 0 && element !== undefined && hasAnyValue(schema, element);
+    },
   };
+}
+
+/** Whether the members of a map may be any scalar, which is decided by the map's own schema. */
+function hasAnyValue({ additionalProperties }: Schema, element: LazyType): boolean {
+  if (element === lazyDeduced) return true;
+  // Built-in types of any scalar, such as quantities, are named, and kube-apiserver looks no
+  // further than a name.
+  if (additionalProperties === undefined || resolved(additionalProperties).typed === true) {
+    return false;
+  }
+  return element.get().scalar === 'untyped';
 }
 
 /** Adds the fields that every resource has, regardless of a custom kind's declaration. */
