@@ -633,9 +633,15 @@ describe('refusals', () => {
     await establish(server, { group, plural: 'rocks', kind: 'Rock' });
     const answer = await redefine(server, `rocks.${group}`, (spec) => {
       spec.scope = 'Cluster';
+      spec.names.kind = 'Stone';
+      spec.versions[0].name = 'v2';
     });
     expect(answer.status).toBe(422);
-    expect(causesOf(answer)).toContain('spec.scope: Invalid value: "Cluster": field is immutable');
+    expect(causesOf(answer)).toEqual([
+      'spec.scope: Invalid value: "Cluster": field is immutable',
+      'spec.names.kind: Invalid value: "Stone": field is immutable',
+      'status.storedVersions[0]: Invalid value: "v1": must appear in spec.versions',
+    ]);
   });
 
   test('CRD-1: protected groups need approval', async () => {

@@ -139,8 +139,7 @@ export function* validateCrdUpdate(
     }
   }
   yield;
-  const errors = yield* allErrors(crd, { rules, old, ...required });
-  return [...errors, ...immutableErrors(crd, old)];
+  return yield* allErrors(crd, { rules, old, ...required });
 }
 
 /** Validates a write to `status`. */
@@ -165,16 +164,18 @@ function schemaOfVersion(version: CrdVersion): SchemaProps | undefined {
 
 function* allErrors(crd: Crd, options: Options): Generator<void, FieldError[]> {
   const { spec } = crd;
+  const { old } = options;
   const preserve = spec.preserveUnknownFields === true;
-  const kept = options.old?.spec.preserveUnknownFields === true;
+  const kept = old?.spec.preserveUnknownFields === true;
   const detail =
     'cannot set to true, set x-kubernetes-preserve-unknown-fields to true ' +
     'in spec.versions[*].schema instead';
   return [
     ...(yield* specErrors(internalSpec(crd), options)),
+    ...(old === undefined ? [] : immutableErrors(crd, old)),
     ...validateCrdStatus(crd),
     ...storedVersionErrors(crd),
-    ...approvalErrors(crd, options.old, options.rules.dialect),
+    ...approvalErrors(crd, old, options.rules.dialect),
     ...(preserve && !kept && !isLenient(options)
       ? [invalid('spec.preserveUnknownFields', true, detail)]
       : []),
