@@ -5,7 +5,6 @@ import {
   cloneJsonSteps,
   type Dialect,
   dns1035Label,
-  dnsLabel,
   dnsSubdomain,
   type FieldError,
   formatTime,
@@ -15,7 +14,6 @@ import {
   type ObjectMeta,
   pathSegment,
   qualifiedName,
-  ruleErrors,
   validateObjectMeta,
 } from '@wheelhouse/machinery';
 import type { EmbeddedRules } from '@wheelhouse/schema';
@@ -62,11 +60,7 @@ function embeddedRules(validateMeta?: EmbeddedRules['validateMeta']): EmbeddedRu
 function embeddedMetaErrors(metadata: JsonObject, path: string): readonly FieldError[] {
   const meta = metadata as ObjectMeta;
   const namespaced = (meta.namespace ?? '') !== '';
-  return [
-    // The namespace of a whole object is always present.
-    ...(namespaced ? ruleErrors(`${path}.namespace`, meta.namespace ?? '', dnsLabel) : []),
-    ...validateObjectMeta(meta, { namespaced, validateName: pathSegment, path }),
-  ];
+  return validateObjectMeta(meta, { namespaced, validateName: pathSegment, path });
 }
 
 /** Dependencies of `fromCrd` that come from the rules of built-in kinds. */
