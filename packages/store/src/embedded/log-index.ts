@@ -55,7 +55,10 @@ export class LogIndex {
   #chains: OrderedMap<KeyChain> = emptyOrderedMap();
   /** The chains during a replay; sorted once at its end. */
   #unsorted: Map<string, KeyChain> | undefined = new Map();
-  /** Writes after `compacted`, in order; entries before `#recentFrom` are obsolete. */
+  /**
+   * Writes after `compacted`, in order, after those that `drop` has yet to visit; entries before
+   * `#recentFrom` are obsolete.
+   */
   #recent: Place[] = [];
   #recentFrom = 0;
   /** Whether the replay added writes out of order. */
@@ -121,14 +124,22 @@ export class LogIndex {
     if (!place.isDead) place.segment.liveBytes += bytes;
   }
 
-  /** Drops the writes that no read at `revision` or later can see. */
+  /** Makes `revision` the oldest readable one; `drop` frees what no read can see any longer. */
   compact(revision: Revision): void {
     if (revision <= this.compacted) return;
     this.#sortRecent();
     this.compacted = revision;
-    for (;;) {
+  }
+
+  /**
+   * Drops the writes that no read at `compacted` or later can see. Each call visits at most
+   * `writesMax` writes; returns whether more remain.
+   */
+  drop(writesMax = Number.POSITIVE_INFINITY): boolean {
+    for (let left = writesMax; ; left -= 1) {
       const place = this.#recent[this.#recentFrom];
-      if (place === undefined || place.revision > revision) break;
+      if (place === undefined || place.revision > this.compacted) break;
+      if (left === 0) return true;
       this.#recentFrom += 1;
       this.#dropOlder(place);
       if (place.deleted) this.#dropDeletion(place);
@@ -137,6 +148,7 @@ export class LogIndex {
       this.#recent = this.#recent.slice(this.#recentFrom);
       this.#recentFrom = 0;
     }
+    return false;
   }
 
   #addChain(record: PlacedRecord): void {

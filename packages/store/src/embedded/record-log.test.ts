@@ -253,3 +253,52 @@ test('STORE-1: a mark that a crash cuts off does not replace the newest one', as
     await close(again);
   }
 });
+
+test('TRUST-2: compaction drops old writes in steps, which a reader interrupts', async () => {
+  const log = open(await fresh());
+  const keys = Array.from({ length: 3000 }, (_, at) => `/k${String(at).padStart(4, '0')}`);
+  const batch = new CommitBatch(log.state);
+  const value = Buffer.from('v');
+  for (const key of keys) {
+    const createRevision = batch.nextRevision;
+    const keyBytes = Buffer.from(key);
+    batch.put({ key, keyBytes, value, createRevision, previous: 0, hint: undefined });
+  }
+  for (const [at, key] of keys.entries()) {
+    batch.delete({ key, keyBytes: Buffer.from(key), previous: at + 1 });
+  }
+  await log.commit(batch.records, batch.state());
+  await write(log, '/last', value);
+  const live = (): string[] =>
+    [...log.index.chains({ prefix: '' })].flatMap(({ key, head }) => (head.deleted ? [] : [key]));
+  await compact(log, 6001);
+  expect(log.state.compacted).toBe(6001);
+  // Each step visits 2,000 writes, of which the first 3,000 are no deletions.
+  const sizes = [log.index.size];
+  const release = log.retain();
+  for (let turns = 0; turns < 5; turns++) {
+    await new Promise((resolve) => setImmediate(resolve));
+    sizes.push(log.index.size);
+  }
+  expect(new Set(sizes), 'a reader retains the rest').toEqual(new Set([3001]));
+  expect(live()).toEqual(['/last']);
+  await write(log, '/k0007', value);
+  release();
+  sizes.push(log.index.size);
+  for (let size = log.index.size; size > 2; size = log.index.size) {
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(live()).toEqual(['/k0007', '/last']);
+    sizes.push(log.index.size);
+  }
+  expect([...new Set(sizes)]).toEqual([3001, 2002, 2]);
+  expect(log.index.chain('/k0007')?.head.older?.isDead).toBe(true);
+  const before = readAll(log);
+  await log.clean('urgent');
+  await write(log, '/k0008', value);
+  await close(log);
+  const again = open(copyOf(join(folder, 'log'), 'again'));
+  expect(readAll(again).filter((line) => before.includes(line))).toEqual(
+    before.filter((line) => line.startsWith('/')),
+  );
+  await close(again);
+});

@@ -2,9 +2,11 @@ import { existsSync, fstatSync, rename, statSync } from 'node:fs';
 import { promisify } from 'node:util';
 import {
   appendAll,
+  background,
   type Clock,
   itemAt,
   type Logger,
+  nextTurn,
   syncDirectory,
   type Timer,
 } from '@wheelhouse/machinery';
@@ -37,6 +39,8 @@ const renameAsync = promisify(rename);
 
 /** Maximum delay of a commit's mark, milliseconds. */
 const markDelayMs = 1000;
+/** Number of compacted writes that one step drops, in a few milliseconds (TRUST-2). */
+const droppedAtOnce = 2000;
 /** Number of consecutive failed writes after which the log switches to another file. */
 const failuresMax = 2;
 
@@ -76,6 +80,8 @@ export class RecordLog {
   #isNameUnsynced = true;
   #isClosed = false;
   #readers = 0;
+  /** Resolves when all compacted writes have been dropped, or a reader retains the rest. */
+  #dropping: Promise<void> | undefined;
   #state: LogState;
 
   /** Opens a log and builds its index. Throws StoreError `damaged` or `disk-failed`. */
@@ -179,8 +185,9 @@ export class RecordLog {
   }
 
   /** Reclaims the space of compacted records where that frees more than it costs. */
-  clean(urgency: Urgency): Promise<void> {
-    return this.#cleaner.clean(urgency);
+  async clean(urgency: Urgency): Promise<void> {
+    await this.#dropping;
+    await this.#cleaner.clean(urgency);
   }
 
   async close(): Promise<void> {
@@ -192,7 +199,23 @@ export class RecordLog {
   }
 
   #compactIndex(): void {
-    if (this.#readers === 0) this.index.compact(this.#state.compacted);
+    if (this.#readers > 0 || this.#dropping !== undefined) return;
+    this.index.compact(this.#state.compacted);
+    if (this.index.drop(droppedAtOnce)) {
+      this.#dropping = this.#dropRest();
+      background({ where: 'store' }, this.#dropping);
+    }
+  }
+
+  async #dropRest(): Promise<void> {
+    let isLeft = true;
+    while (isLeft) {
+      await nextTurn();
+      if (this.#readers > 0 || this.#isClosed) break;
+      this.index.compact(this.#state.compacted);
+      isLeft = this.index.drop(droppedAtOnce);
+    }
+    this.#dropping = undefined;
   }
 
   get #active(): Segment {

@@ -37,6 +37,7 @@ export function recover(directory: string, index: LogIndex): Segment[] {
     }
     index.revision = replay.revision;
     index.compact(replay.compacted);
+    index.drop();
     index.sort();
     return segments;
   } catch (error) {
@@ -140,4 +141,5 @@ function replayFrame(
   replay.revision = frame.revision;
   replay.compacted = frame.compacted;
   index.compact(frame.compacted);
+  index.drop();
 }
