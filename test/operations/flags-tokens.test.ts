@@ -1,6 +1,10 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { TokenRequest } from '@wheelhouse/kinds/types/authentication/v1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
+import { temporaryFolder } from '../support/cleanup.ts';
 import type { ResponseOf } from '../support/harness.ts';
 import { flagRuns } from './flags-run.ts';
 
@@ -133,4 +137,36 @@ describe('token lifetimes', () => {
       flag,
     ),
   );
+});
+
+describe('the key of the certificate directory', () => {
+  const ed25519 = generateKeyPairSync('ed25519').privateKey.export({
+    type: 'pkcs8',
+    format: 'pem',
+  });
+
+  test.each([
+    ['a key that cannot sign tokens', String(ed25519), 'must be RSA or ECDSA'],
+    ['something else', 'not a key\n', 'is left alone'],
+  ])('AUTHN-6: a file that contains %s ends the start, unchanged', async (_, text, message) => {
+    const certDir = temporaryFolder();
+    const file = join(certDir, 'sa.key');
+    writeFileSync(file, text);
+    await refuses(`${file} does not contain a key that can sign tokens`, `--cert-dir=${certDir}`);
+    await refuses(message, `--cert-dir=${certDir}`);
+    expect(readFileSync(file, 'utf8')).toBe(text);
+  });
+
+  test('AUTHN-6: a file that cannot be read ends the start', async () => {
+    const certDir = temporaryFolder();
+    mkdirSync(join(certDir, 'sa.key'));
+    await refuses(`${join(certDir, 'sa.key')} is not a regular file`, `--cert-dir=${certDir}`);
+  });
+
+  test('AUTHN-6: a file that a power failure emptied is replaced', async () => {
+    const certDir = temporaryFolder();
+    writeFileSync(join(certDir, 'sa.key'), '');
+    await start(`--cert-dir=${certDir}`);
+    expect(readFileSync(join(certDir, 'sa.key'), 'utf8')).toContain('PRIVATE KEY');
+  });
 });

@@ -10,10 +10,15 @@ import {
   internalError,
   type Logger,
   type MetricRegistry,
+  systemErrorCode,
 } from '@wheelhouse/machinery';
 import { printGoDuration } from '@wheelhouse/schema';
 import type { Catalogue } from '../../catalogue/catalogue.ts';
-import { writeFileAtomically } from '../../files/followed-files.ts';
+import {
+  type FileAtStart,
+  readConfigurationFile,
+  writeFileAtomically,
+} from '../../files/followed-files.ts';
 import { defaultGates } from '../../flags/feature-gates.ts';
 import type { Authenticator, TokenIssuer } from '../../gates/authn/contract.ts';
 import type { ExternalSigner } from '../../gates/authn/external-signer.ts';
@@ -300,13 +305,34 @@ function signingKey(config: ServerConfig): SigningKey {
   const { tls } = config.listen;
   if (tls !== 'plaintext' && 'keyFile' in tls) return servingKey(tls.keyFile);
   if (tls === 'plaintext' || !('certDir' in tls)) return readSigningKey(newKeyPem());
-  const path = join(tls.certDir, 'sa.key');
-  try {
-    return readSigningKey(readFileSync(path, 'utf8'));
-  } catch {
+  return keptKey(join(tls.certDir, 'sa.key'), config.embedding?.files);
+}
+
+/**
+ * The key in a file, generated if the file is absent, or empty after a power failure. Another key
+ * would invalidate all tokens, so it throws for any other file that it cannot use.
+ */
+function keptKey(path: string, atStart: FileAtStart | undefined): SigningKey {
+  const kept = textIfPresent(path);
+  if (kept.trim() === '') {
     const pem = newKeyPem();
-    writeFileAtomically({ path, text: pem, mode: 0o600, atStart: config.embedding?.files });
+    writeFileAtomically({ path, text: pem, mode: 0o600, atStart });
     return readSigningKey(pem);
+  }
+  try {
+    return readSigningKey(lastBlock(kept));
+  } catch (error) {
+    const problem = `${path} does not contain a key that can sign tokens, and is left alone`;
+    throw new Error(`${problem}: ${errorText(error)}`, { cause: error });
+  }
+}
+
+function textIfPresent(path: string): string {
+  try {
+    return readConfigurationFile(path);
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOENT') return '';
+    throw error;
   }
 }
 
