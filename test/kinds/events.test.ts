@@ -1,6 +1,6 @@
 import type { Event } from '@wheelhouse/kinds/types/events/v1';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { temporaryFolder } from '../support/cleanup.ts';
+import { atEnd, temporaryFolder } from '../support/cleanup.ts';
 import { eventually, freshNamespace, startTestServer } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
@@ -441,5 +441,20 @@ describe('retention', () => {
     await first.stop();
     const second = await withServer({ store, eventTtlMs: 50 });
     await eventually(async () => (await second.get(at)).body.items.length === 0);
+  });
+
+  test('EVENT-3: a retention that exceeds the timers of Node.js causes no busy loop', async () => {
+    const overflows: Error[] = [];
+    const onWarning = (warning: Error) => {
+      if (warning.name === 'TimeoutOverflowWarning') overflows.push(warning);
+    };
+    process.on('warning', onWarning);
+    atEnd(() => process.off('warning', onWarning));
+    const server = await withServer({ eventTtlMs: 31 * 24 * 60 * 60 * 1000 });
+    const at = '/api/v1/namespaces/default/events';
+    const involvedObject = { kind: 'Pod', namespace: 'default', name: 'p' };
+    expect((await server.post(at, oldEvent('a', { involvedObject }))).status).toBe(201);
+    expect((await server.get(at)).body.items).toHaveLength(1);
+    expect(overflows).toEqual([]);
   });
 });

@@ -1,5 +1,5 @@
-import { describe, expect, test } from 'vitest';
-import { FakeClock, wallClock } from './clock.ts';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { FakeClock, programClock, systemClock, wallClock } from './clock.ts';
 
 describe('the wall clock', () => {
   test('TRUST-9: follows changes of the system clock, with a finer resolution', () => {
@@ -52,4 +52,43 @@ test('TRUST-9: a step of the fake wall clock fires no timer', () => {
   expect([clock.now(), clock.monotonic(), runs]).toEqual([1000, 0, 0]);
   clock.advance(100);
   expect([clock.now(), clock.monotonic(), runs]).toEqual([1100, 100, 1]);
+});
+
+describe('a system timer that is longer than those of Node.js', () => {
+  const dayMs = 24 * 60 * 60 * 1000;
+
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  test.each([systemClock, programClock])('TRUST-9: fires after its delay', (clock) => {
+    vi.useFakeTimers();
+    const fired: string[] = [];
+    clock.after(60 * dayMs, () => fired.push('60 days'));
+    const stopped = clock.after(60 * dayMs, () => fired.push('stopped'));
+    clock.after(Number.POSITIVE_INFINITY, () => fired.push('never'));
+    vi.advanceTimersByTime(30 * dayMs);
+    stopped.stop();
+    vi.advanceTimersByTime(30 * dayMs - 1);
+    expect(fired).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(fired).toEqual(['60 days']);
+    vi.advanceTimersByTime(100 * dayMs);
+    expect(fired).toEqual(['60 days']);
+  });
+
+  test('TRUST-9: fires every period until it is stopped, also by its task', () => {
+    vi.useFakeTimers();
+    let runs = 0;
+    const timer = systemClock.every(30 * dayMs, () => {
+      runs += 1;
+      if (runs === 2) timer.stop();
+    });
+    vi.advanceTimersByTime(30 * dayMs - 1);
+    expect(runs).toBe(0);
+    vi.advanceTimersByTime(1);
+    expect(runs).toBe(1);
+    vi.advanceTimersByTime(300 * dayMs);
+    expect(runs).toBe(2);
+  });
 });

@@ -49,15 +49,46 @@ export function wallClock(host: { wall: () => number; monotonic: () => number })
 
 const timers = { where: 'timer' } as const;
 
+/** Maximum delay of Node's timers in milliseconds; they replace a longer delay by 1 ms. */
+export const delayMsMax = 2 ** 31 - 1;
+
+/** Calls `task` once after a delay of any length. */
+function anyDelay(options: {
+  readonly delayMs: number;
+  readonly task: () => void;
+  readonly keepsProcess: boolean;
+}): Timer {
+  const { delayMs, task, keepsProcess } = options;
+  let handle: NodeJS.Timeout;
+  const wait = (leftMs: number): void => {
+    const isLast = !(leftMs > delayMsMax);
+    const next = isLast ? task : () => wait(leftMs - delayMsMax);
+    handle = setTimeout(contained(timers, next), isLast ? leftMs : delayMsMax);
+    if (!keepsProcess) handle.unref();
+  };
+  wait(delayMs);
+  return { stop: () => clearTimeout(handle) };
+}
+
+/** Calls `task` periodically with a period that exceeds those of Node's intervals. */
+function longInterval(periodMs: number, task: () => void): Timer {
+  const wait = (): Timer =>
+    systemClock.after(periodMs, () => {
+      // First, because the task may stop the timer.
+      timer = wait();
+      task();
+    });
+  let timer = wait();
+  return { stop: () => timer.stop() };
+}
+
 /** The system clock. An exception in a task is contained, and a periodic task runs again. */
 export const systemClock: Clock = {
   now: wallClock({ wall: () => Date.now(), monotonic: () => performance.now() }),
   monotonic: () => performance.now(),
-  after(delayMs, task) {
-    const handle = setTimeout(contained(timers, task), delayMs).unref();
-    return { stop: () => clearTimeout(handle) };
-  },
+  after: (delayMs, task) => anyDelay({ delayMs, task, keepsProcess: false }),
   every(periodMs, task) {
+    if (periodMs > delayMsMax) return longInterval(periodMs, task);
     const handle = setInterval(contained(timers, task), periodMs).unref();
     return { stop: () => clearInterval(handle) };
   },
@@ -66,10 +97,7 @@ export const systemClock: Clock = {
 /** Like `systemClock`, but pending timers keep the process alive, for programs that only wait. */
 export const programClock: Clock = {
   ...systemClock,
-  after(delayMs, task) {
-    const handle = setTimeout(contained(timers, task), delayMs);
-    return { stop: () => clearTimeout(handle) };
-  },
+  after: (delayMs, task) => anyDelay({ delayMs, task, keepsProcess: true }),
 };
 
 interface Scheduled {
@@ -240,8 +268,6 @@ export function pause(
   });
 }
 
-/** Maximum delay of Node's timers in milliseconds. */
-export const delayMsMax = 2 ** 31 - 1;
 /** The end of the year 9999, the last whose times RFC 3339 can write. */
 const timeMsMax = Date.UTC(10_000, 0) - 1;
 /** Maximum number of steps of an advance, and the minimum length of a step. */
