@@ -153,6 +153,17 @@ describe('ADM-1: amounts', () => {
     expect(await used(core)).toEqual({ pods: '2', 'requests.cpu': '1', 'limits.memory': '1Gi' });
   });
 
+  test('ADM-1: an extended resource that is named like a count does not replace it', async () => {
+    const core = await withQuota({ 'count/pods': '1', pods: '3' });
+    const none = { requests: { 'count/pods': '0' }, limits: { 'count/pods': '0' } };
+    await mustCreate(server, `${core}/pods`, pod('a', none));
+    const second = await server.post(`${core}/pods`, pod('b', none));
+    expect(second.status).toBe(403);
+    expect(second.body.message).toContain(
+      'exceeded quota: quota, requested: count/pods=1, used: count/pods=1, limited: count/pods=1',
+    );
+  });
+
   test('ADM-1: a finished pod releases its usage', async () => {
     const core = await withQuota({ pods: '1', 'count/pods': '3' });
     await mustCreate(server, `${core}/pods`, pod('a', {}, { nodeName: 'n' }));

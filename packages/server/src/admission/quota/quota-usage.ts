@@ -176,6 +176,8 @@ const demanded = new Set([
   'limits.memory',
 ]);
 const hugePages = 'hugepages-';
+/** The resources of containers that count under their own names. */
+const computeNames: ReadonlySet<string> = new Set(['cpu', 'memory', 'ephemeral-storage']);
 
 function podEvaluator(counted: string, dialect: Dialect): QuotaEvaluator {
   const exactNames = new Set([counted, ...podNames]);
@@ -189,15 +191,13 @@ function podEvaluator(counted: string, dialect: Dialect): QuotaEvaluator {
   const usageFor = (requests: Amounts, limits: Amounts) => {
     const usage = new Map<string, Quantity>();
     for (const [name, amount] of requests) {
-      const isCompute = exactNames.has(name);
-      if (isCompute || name.startsWith(hugePages)) usage.set(name, amount);
+      const isCompute = computeNames.has(name) || name.startsWith(hugePages);
+      if (isCompute) usage.set(name, amount);
       const isDevice = !isNative(name) && !name.startsWith('requests.');
-      if (isCompute || name.startsWith(hugePages) || isDevice) {
-        usage.set(`requests.${name}`, amount);
-      }
+      if (isCompute || isDevice) usage.set(`requests.${name}`, amount);
     }
     for (const [name, amount] of limits) {
-      if (exactNames.has(`limits.${name}`)) usage.set(`limits.${name}`, amount);
+      if (computeNames.has(name)) usage.set(`limits.${name}`, amount);
     }
     return usage;
   };
