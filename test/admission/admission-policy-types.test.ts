@@ -74,6 +74,32 @@ test('ADM-3: undeclared fields produce a warning for each kind', async () => {
   ]);
 });
 
+test('TRUST-2: a rule with hundreds of groups, versions, and resources is checked soon', async () => {
+  const many = (name: string, stem: string) => [
+    ...Array.from({ length: 300 }, (_, index) => `${stem}${index}`),
+    name,
+  ];
+  const large = {
+    operations: ['*'],
+    apiGroups: many('apps', 'group'),
+    apiVersions: many('v1', 'v'),
+    resources: many('daemonsets', 'resource'),
+  };
+  const known = { ...large, apiGroups: Array(50).fill('apps'), apiVersions: Array(50).fill('v1') };
+  const unserved = { ...known, resources: Array(500).fill('pods') };
+  const name = await kit.policy(
+    { validations: [{ expression: 'object.spec.replicas > 1' }] },
+    { resourceRules: [large, unserved] },
+  );
+  const { typeChecking } = await checked(name);
+  expect(typeChecking.expressionWarnings).toEqual([
+    {
+      fieldRef: 'spec.validations[0].expression',
+      warning: expect.stringMatching(/^apps\/v1, Kind=DaemonSet: /),
+    },
+  ]);
+});
+
 test('ADM-3: parameters and variables are typed', async () => {
   const name = await kit.policy(
     {

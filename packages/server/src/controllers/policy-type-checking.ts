@@ -26,6 +26,9 @@ import { createWorkQueue } from './work-queue.ts';
 /** Maximum number of kinds per rule that expressions are checked against. */
 const typesMax = 10;
 
+/** Maximum number of steps that resolve the rules of a policy. */
+const stepsMax = 100_000;
+
 /**
  * Reports the type errors of each ValidatingAdmissionPolicy's expressions, for the kinds that its
  * rules name, in the policy's status (ADM-3). Runs once for each change of a spec; the type checker
@@ -106,8 +109,10 @@ async function checkTypes(
       name: kind,
       metadata: metadata === 'published' ? checking.metadata : undefined,
     });
-  const uses = usesOf(checking, typeOf);
-  function* check(expression: string, fieldRef: string): Generator<void, JsonObject[]> {
+  function* check(
+    { expression, fieldRef }: { readonly expression: string; readonly fieldRef: string },
+    uses: readonly CheckedUse[],
+  ): Generator<void, JsonObject[]> {
     const warnings: string[] = [];
     for (const { shown, use } of uses) {
       yield;
@@ -119,12 +124,14 @@ async function checkTypes(
   }
   function* checkAll(): Generator<void, JsonObject[]> {
     const warnings: JsonObject[] = [];
+    const uses = yield* usesOf(checking, typeOf);
     for (const [index, validation] of objectsOf(spec['validations']).entries()) {
       const at = `spec.validations[${index}]`;
-      const message = textOf(validation['messageExpression']);
-      appendAll(warnings, yield* check(textOf(validation['expression']), `${at}.expression`));
-      if (message === '') continue;
-      appendAll(warnings, yield* check(message, `${at}.messageExpression`));
+      for (const name of ['expression', 'messageExpression']) {
+        const expression = textOf(validation[name]);
+        if (name === 'messageExpression' && expression === '') continue;
+        appendAll(warnings, yield* check({ expression, fieldRef: `${at}.${name}` }, uses));
+      }
     }
     return warnings;
   }
@@ -132,26 +139,36 @@ async function checkTypes(
   return expressionWarnings.length === 0 ? {} : { expressionWarnings };
 }
 
+/** How an expression is used for one kind. */
+interface CheckedUse {
+  /** kube-apiserver's text for the kind. */
+  readonly shown: string;
+  readonly use: ExpressionUse;
+}
+
 /** The variables of expressions for each kind; parameters only if their kind is known. */
-function usesOf(
+function* usesOf(
   { spec, snapshot }: Checking,
   typeOf: (kind: CheckedKind) => Type | undefined,
-): readonly { readonly shown: string; readonly use: ExpressionUse }[] {
+): Generator<void, readonly CheckedUse[]> {
   const list = conditionsOf(spec['variables']);
   const paramKind = paramsOf(spec, snapshot);
   const params = paramKind === undefined ? undefined : typeOf(paramKind);
   const names = ['object', 'oldObject', 'request', 'namespaceObject', 'variables', 'authorizer'];
   const variables = params === undefined ? names : [...names, 'params'];
-  return kindsOf(spec, snapshot).flatMap((kind) => {
+  const uses: CheckedUse[] = [];
+  for (const kind of yield* kindsOf(spec, snapshot)) {
+    yield;
     const object = typeOf(kind);
-    if (object === undefined) return [];
+    if (object === undefined) continue;
     const typed = new Map([
       ['object', object],
       ['oldObject', object],
       ...(params === undefined ? [] : [['params', params] as const]),
     ]);
-    return [{ shown: kind.text, use: { variables, resultTypes: [], own: { list }, typed } }];
-  });
+    uses.push({ shown: kind.text, use: { variables, resultTypes: [], own: { list }, typed } });
+  }
+  return uses;
 }
 
 function paramsOf(spec: JsonObject, snapshot: CatalogueSnapshot): CheckedKind | undefined {
@@ -174,20 +191,34 @@ function checkedKind(def: ResourceDef, { version, schema }: VersionDef): Checked
 }
 
 /** The kinds that a policy's rules name, sorted by name. */
-function kindsOf(spec: JsonObject, snapshot: CatalogueSnapshot): readonly CheckedKind[] {
+function* kindsOf(
+  spec: JsonObject,
+  snapshot: CatalogueSnapshot,
+): Generator<void, readonly CheckedKind[]> {
   const constraints = isObject(spec['matchConstraints']) ? spec['matchConstraints'] : {};
+  const index = yield* kindIndexOf(snapshot);
   const kinds = new Map<string, CheckedKind & { readonly order: readonly string[] }>();
+  let steps = 0;
   for (const rule of objectsOf(constraints['resourceRules'])) {
-    const named = kindsOfRule(rule, snapshot);
-    for (const { def, version } of named.slice(0, typesMax)) {
-      const kind = checkedKind(def, version);
-      kinds.set(kind.text, { ...kind, order: [def.group, version.version, def.kind] });
+    yield;
+    let count = 0;
+    for (const resolved of kindsOfRule(rule, { index, snapshot })) {
+      yield;
+      steps += 1;
+      if (resolved !== undefined) {
+        const kind = checkedKind(resolved.def, resolved.version);
+        kinds.set(kind.text, { ...kind, order: orderOf(resolved) });
+        count += 1;
+      }
+      if (count === typesMax || steps > stepsMax) break;
     }
     // As in kube-apiserver, rules after the one that reaches the maximum are ignored.
-    if (named.length >= typesMax) break;
+    if (count === typesMax || steps > stepsMax) break;
   }
   return [...kinds.values()].sort((left, right) => compareLists(left.order, right.order));
 }
+
+const orderOf = ({ def, version }: ResolvedKind) => [def.group, version.version, def.kind];
 
 function compareLists(left: readonly string[], right: readonly string[]): number {
   const at = left.findIndex((text, index) => text !== right[index]);
@@ -195,37 +226,71 @@ function compareLists(left: readonly string[], right: readonly string[]): number
   return (left[at] ?? '') < (right[at] ?? '') ? -1 : 1;
 }
 
-/** The kinds that a rule names; none if its groups or versions have wildcards. */
-function kindsOfRule(rule: JsonObject, snapshot: CatalogueSnapshot): readonly ResolvedKind[] {
-  const groups = [...textsOf(rule['apiGroups'])].sort();
-  const versions = [...textsOf(rule['apiVersions'])].sort();
-  if ([...groups, ...versions].some((name) => name.includes('*'))) return [];
-  const resources = textsOf(rule['resources']).filter((resource) => !/[*/]/.test(resource));
-  return groups.flatMap((group) =>
-    versions.flatMap((version) =>
-      [...resources].sort().flatMap((resource) => resolve({ group, version, resource }, snapshot)),
-    ),
-  );
+/** The served kinds by what rules name; the empty group stands for all groups. */
+interface KindIndex {
+  /** By group and plural or singular name: `apps/deployments`. */
+  readonly byName: ReadonlyMap<string, readonly ResourceDef[]>;
+  readonly names: ReadonlySet<string>;
+  /** The versions of each group. */
+  readonly versions: ReadonlyMap<string, ReadonlySet<string>>;
+}
+
+function* kindIndexOf(snapshot: CatalogueSnapshot): Generator<void, KindIndex> {
+  const byName = new Map<string, ResourceDef[]>();
+  const names = new Set<string>();
+  const versions = new Map<string, Set<string>>([['', new Set()]]);
+  for (const def of snapshot.defs) {
+    yield;
+    for (const group of new Set(['', def.group])) {
+      for (const name of new Set([def.resource, def.singular])) {
+        names.add(name);
+        const named = byName.get(`${group}/${name}`);
+        if (named === undefined) byName.set(`${group}/${name}`, [def]);
+        else named.push(def);
+      }
+      const own = versions.get(group) ?? new Set();
+      versions.set(group, own);
+      for (const { version } of def.versions) own.add(version);
+    }
+  }
+  return { byName, names, versions };
+}
+
+/**
+ * The kinds that a rule names, in the order of groups, versions, and resources; none if its groups
+ * or versions have wildcards. As in kube-apiserver, a resource is named by its plural or singular,
+ * and the empty group means all. Undefined for each step that finds no kind, so that the caller can
+ * pause.
+ */
+function* kindsOfRule(
+  rule: JsonObject,
+  { index, snapshot }: { readonly index: KindIndex; readonly snapshot: CatalogueSnapshot },
+): Generator<ResolvedKind | undefined> {
+  const hasWildcard = (name: string) => name.includes('*');
+  const [groups, versions] = [textsOf(rule['apiGroups']), textsOf(rule['apiVersions'])];
+  if (groups.some(hasWildcard) || versions.some(hasWildcard)) return;
+  const resources = textsOf(rule['resources'])
+    .map((resource) => resource.toLowerCase())
+    .filter((resource) => index.names.has(resource))
+    .sort();
+  const knownVersions = versions.filter((version) => index.versions.get('')?.has(version)).sort();
+  for (const group of groups.filter((name) => index.versions.has(name)).sort()) {
+    const served = index.versions.get(group);
+    for (const version of knownVersions) {
+      yield undefined;
+      if (served?.has(version) !== true) continue;
+      for (const resource of resources) {
+        yield undefined;
+        for (const def of index.byName.get(`${group}/${resource}`) ?? []) {
+          const found = snapshot.find(def.group, version, def.resource)?.version;
+          yield found && { def, version: found };
+        }
+      }
+    }
+  }
 }
 
 interface ResolvedKind {
   readonly def: ResourceDef;
   readonly version: VersionDef;
-}
-
-/**
- * Resolves a resource as kube-apiserver does: by its plural or singular name, and in all groups if
- * the group is empty.
- */
-function resolve(
-  at: { readonly group: string; readonly version: string; readonly resource: string },
-  snapshot: CatalogueSnapshot,
-): readonly ResolvedKind[] {
-  const name = at.resource.toLowerCase();
-  return snapshot.defs.flatMap((def) => {
-    if (at.group !== '' && def.group !== at.group) return [];
-    if (def.resource !== name && def.singular !== name) return [];
-    const version = snapshot.find(def.group, at.version, def.resource)?.version;
-    return version === undefined ? [] : [{ def, version }];
-  });
 }
