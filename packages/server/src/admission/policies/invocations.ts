@@ -8,7 +8,7 @@ import {
   parseApiVersion,
   StatusError,
 } from '@wheelhouse/machinery';
-import { entriesIn, viewOf } from '../../registry/conversion/views.ts';
+import { ConversionFailure, entriesIn, viewOf } from '../../registry/conversion/views.ts';
 import { objectIn, objectKey } from '../../registry/object-codec.ts';
 import type { Entry, EntryIndex } from '../../watchcache/entry.ts';
 import { requestVariables } from '../cel/run.ts';
@@ -26,6 +26,9 @@ import type { Binding, MatchResources, ParamKind, PolicyBasis, PolicyHook } from
 
 /** A policy or binding that is unusable; the message says why. */
 class ConfigurationError extends Error {}
+
+/** The objects of a request have no form in the version that a policy's rules name. */
+export class UnconvertibleError extends Error {}
 
 /** The served kind of a policy's parameters. Throws ConfigurationError for an unknown kind. */
 function servedParams(kind: ParamKind, tools: AdmissionTools): Served {
@@ -193,46 +196,67 @@ async function boundParams(
   return paramsOf(policy, binding, { namespace: facts.namespace, tools });
 }
 
+/** The objects of a request in one served version. */
+interface ConvertedObjects {
+  readonly object: ApiObject | undefined;
+  readonly old: ApiObject | undefined;
+}
+
 /** The variables of expressions about a request, in one served version. */
 export class PolicySubject {
   readonly #reviewed: ReviewedRequest;
-  readonly #converted = new Map<string, { object?: ApiObject; old?: ApiObject }>();
+  readonly #converted = new Map<string, Promise<ConvertedObjects>>();
   #namespace: Promise<JsonObject | undefined> | undefined;
 
   constructor(reviewed: ReviewedRequest) {
     this.#reviewed = reviewed;
   }
 
-  /** The variables of expressions without the policy's own. Throws 404 for a missing namespace. */
+  /**
+   * The variables of expressions without the policy's own. Throws UnconvertibleError, and 404 for a
+   * missing namespace.
+   */
   async variables(form: Served, params: ApiObject | undefined): Promise<Map<string, Value>> {
     const { call, facts, tools } = this.#reviewed;
     const { def, version } = form;
     const resource = { group: def.group, version: version.version, resource: def.resource };
     const kind = kindFor(def, version, facts.subresource);
     const request = requestFields({ call, facts, resource, kind }, tools.dialect);
+    const { object, old } = await this.#in(form);
     this.#namespace ??= this.#readNamespace();
     const namespaceObject = await this.#namespace;
-    const { object, old } = await this.#in(form);
     const { user } = call.context;
     const inputs = { object, old, request, namespaceObject, params, user, facts };
     const costs = tools.isOn('StrictCostEnforcementForVAP') ? 'counted' : 'waived';
     return requestVariables(inputs, tools, { costs });
   }
 
-  async #in(form: Served): Promise<{ object: ApiObject | undefined; old: ApiObject | undefined }> {
-    const { call, tools } = this.#reviewed;
+  /** The object of the request in a served version. Throws UnconvertibleError. */
+  async objectIn(form: Served): Promise<ApiObject | undefined> {
+    return (await this.#in(form)).object;
+  }
+
+  /** Converts once for each version, also if that fails. */
+  #in(form: Served): Promise<ConvertedObjects> {
     const key = `${form.def.group}/${form.version.version}/${form.def.resource}`;
-    const cached = this.#converted.get(key);
-    if (cached !== undefined) return { object: cached.object, old: cached.old };
+    const converted = this.#converted.get(key) ?? this.#convert(form);
+    this.#converted.set(key, converted);
+    return converted;
+  }
+
+  async #convert(form: Served): Promise<ConvertedObjects> {
+    const { call, tools } = this.#reviewed;
     const snapshot = tools.snapshot();
-    const convert = (object: ApiObject | undefined) =>
+    const convert = async (object: ApiObject | undefined) =>
       object === undefined ? undefined : convertTo(object, form, snapshot);
-    const [object, old] = await Promise.all([convert(call.object), convert(call.old)]);
-    this.#converted.set(key, {
-      ...(object === undefined ? {} : { object }),
-      ...(old === undefined ? {} : { old }),
-    });
-    return { object, old };
+    try {
+      const [object, old] = await Promise.all([convert(call.object), convert(call.old)]);
+      return { object, old };
+    } catch (error) {
+      if (!(error instanceof StatusError)) throw error;
+      const { message } = error.cause instanceof ConversionFailure ? error.cause : error;
+      throw new UnconvertibleError(message);
+    }
   }
 
   /** The fields of the namespace that expressions may read; a Namespace itself has none here. */

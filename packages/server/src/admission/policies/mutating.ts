@@ -63,7 +63,12 @@ import {
 import { Reinvocable } from '../reinvocation.ts';
 import { type AdmissionTools, nameOf } from '../tools.ts';
 import { type EvaluatePolicies, type PolicyBasis, specObjects } from './hooks.ts';
-import { type Invocation, invocationsOf, PolicySubject } from './invocations.ts';
+import {
+  type Invocation,
+  invocationsOf,
+  PolicySubject,
+  UnconvertibleError,
+} from './invocations.ts';
 import { namesOf, scopeOf, type VariablePrograms, variablePrograms } from './validation.ts';
 
 /** A reason to reject the request. */
@@ -101,7 +106,15 @@ export function mutatingEvaluator(tools: AdmissionTools): EvaluatePolicies {
     const run: Run = { ...reviewed, remembered, refusals, checks };
     let isChanged = false;
     for (const invocation of invocations) {
-      if (await changeBy(invocation, run)) isChanged = true;
+      try {
+        if (await changeBy(invocation, run)) isChanged = true;
+      } catch (error) {
+        if (!(error instanceof UnconvertibleError)) throw error;
+        const { name, failurePolicy } = invocation.policy;
+        if (failurePolicy === 'Ignore') continue;
+        const message = `failed to configure policy: ${error.message}`;
+        refusals.push({ policy: name, binding: undefined, message, reason: undefined });
+      }
     }
     // As in kube-apiserver, a policy that may run again does so even after its own change alone.
     if (isChanged) remembered.objectChanged();
@@ -130,10 +143,6 @@ async function changeBy(invocation: Invocation, run: Run): Promise<boolean> {
   return isChanged;
 }
 
-/** The variables of expressions; they reflect earlier changes of the object. */
-const variablesFor = ({ form }: Invocation, param: ApiObject | undefined, run: Run) =>
-  new PolicySubject(run).variables(form, param);
-
 /** One use of a policy. */
 interface PolicyUse {
   readonly invocation: Invocation;
@@ -146,7 +155,7 @@ async function meetsConditions(
   { invocation, param, run }: PolicyUse,
 ): Promise<boolean> {
   if (mutations.conditions.length === 0) return true;
-  const inputs = await variablesFor(invocation, param, run);
+  const inputs = await new PolicySubject(run).variables(invocation.form, param);
   const { variables, own } = scopeOf({ compiled: mutations, inputs });
   const result = await evaluateConditions(mutations.conditions, variables, {
     own,
@@ -171,8 +180,11 @@ async function changeWith(
     const record = (error: string) =>
       run.checks(policy.name, binding.name, error, tools.clock.monotonic() - startMs);
     try {
-      const inputs = await variablesFor(invocation, param, run);
-      const object = await convertTo(call.object, form, tools.snapshot());
+      // A new subject reflects earlier changes of the object.
+      const subject = new PolicySubject(run);
+      const inputs = await subject.variables(form, param);
+      const object = await subject.objectIn(form);
+      if (object === undefined) return changed;
       const kind = kindFor(form.def, form.version, facts.subresource);
       const { clock } = tools;
       const at = { compiled: mutations, inputs, clock, object, served: form, kind };

@@ -13,7 +13,12 @@ import type { ReviewedRequest } from '../matching/versioned.ts';
 import { type AdmissionTools, nameOf } from '../tools.ts';
 import { type ConditionMetrics, conditionMetrics } from '../webhooks/metrics.ts';
 import type { Binding, EvaluatePolicies, PolicyBasis } from './hooks.ts';
-import { type Invocation, invocationsOf, PolicySubject } from './invocations.ts';
+import {
+  type Invocation,
+  invocationsOf,
+  PolicySubject,
+  UnconvertibleError,
+} from './invocations.ts';
 import {
   compilePolicy,
   type Decision,
@@ -101,7 +106,18 @@ export function validatingEvaluator(tools: AdmissionTools): EvaluatePolicies {
       run.denials.push({ policy: policy.name, binding: binding?.name, message, reason: '' });
     }
     const annotations = new Map<string, Set<string>>();
-    for (const invocation of invocations) await evaluateInvocation(invocation, run, annotations);
+    for (const invocation of invocations) {
+      try {
+        await evaluateInvocation(invocation, run, annotations);
+      } catch (error) {
+        if (!(error instanceof UnconvertibleError)) throw error;
+        const { policy, binding } = invocation;
+        if (policy.failurePolicy === 'Ignore') continue;
+        const why = `failed to convert object version: ${error.message}`;
+        const message = `failed to configure binding: ${why}`;
+        run.denials.push({ policy: policy.name, binding: binding.name, message, reason: '' });
+      }
+    }
     for (const [key, values] of annotations) {
       call.context.request?.annotate(key, [...values].join(', '));
     }
