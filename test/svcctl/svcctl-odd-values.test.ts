@@ -44,6 +44,8 @@ printsLikeKubectl(
     // Objects without names.
     'create --dry-run=client -f @files/generated.json',
     'create --dry-run=client -f @files/generated.json -o name',
+    'delete -f @files/generated.json --wait=false',
+    'get cm c -o name',
     'auth whoami -o name',
     'config view -o name',
     // Types without names.

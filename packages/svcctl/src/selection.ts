@@ -285,8 +285,9 @@ export function selectorQuery(session: Session): Record<string, string | undefin
 export const resourceText = ({ group, version, resource }: ApiResource): string =>
   `${group}/${version}, Resource=${resource}`;
 
-/** The URL path of a target. */
+/** The URL path of a target. Throws CliError for an empty name, whose path is the collection's. */
 export function targetPath(target: Target, subresource = ''): string {
+  if (target.name === '') throw new CliError('resource name may not be empty');
   const { resource, namespace, name = '' } = target;
   const problems = pathSegment(name);
   if (problems.length > 0) {
