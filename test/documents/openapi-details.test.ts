@@ -1,3 +1,4 @@
+import type { JsonObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import { eventually } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
@@ -172,4 +173,85 @@ test('API-12: operations of custom kinds differ from those of built-in kinds', a
   const older = body.definitions['com.example.tabs.v1.Tab']?.properties.spec?.properties;
   expect(older?.size).toEqual({ type: 'integer' });
   expect(body.paths[at]?.get.consumes).toEqual(['application/json', 'application/yaml']);
+});
+
+/** Defines a kind whose spec has a schema; returns that schema in both documents. */
+async function publish(group: string, spec: JsonObject) {
+  const openAPIV3Schema = { type: 'object', properties: { spec } };
+  const made = await server.post('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
+    metadata: { name: `tabs.${group}` },
+    spec: {
+      group,
+      scope: 'Cluster',
+      names: { plural: 'tabs', kind: 'Tab' },
+      versions: [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema } }],
+    },
+  });
+  expect(made.status, made.text).toBe(201);
+  const name = `${group.split('.').reverse().join('.')}.v1.Tab`;
+  const v2 = await eventually(async () => {
+    const { body } = await server.get<OpenApiV2>('/openapi/v2');
+    return body.definitions[name]?.properties.spec;
+  }, 'the definition');
+  const v3 = (await part(`apis/${group}/v1`)).components.schemas[name]?.properties.spec;
+  return { v2, v3 };
+}
+
+test('API-12: an integer or string of a custom kind names both types', async () => {
+  const mark = { 'x-kubernetes-int-or-string': true };
+  const types = [{ type: 'integer' }, { type: 'string' }];
+  const low = { minimum: 1 };
+  const { v3 } = await publish('either.example.com', {
+    type: 'object',
+    properties: {
+      bare: mark,
+      any: { ...mark, anyOf: [low] },
+      all: { ...mark, allOf: [low] },
+      both: { ...mark, anyOf: [{ maximum: 5 }], allOf: [low] },
+      anyTypes: { ...mark, anyOf: types, allOf: [low] },
+      allTypes: { ...mark, anyOf: [low], allOf: [{ anyOf: types }] },
+    },
+  });
+  expect(v3?.properties).toEqual({
+    bare: { ...mark, anyOf: types },
+    any: { ...mark, anyOf: [low], allOf: [{ anyOf: types }] },
+    all: { ...mark, anyOf: types, allOf: [low] },
+    both: { ...mark, anyOf: [{ maximum: 5 }], allOf: [{ anyOf: types }, low] },
+    anyTypes: { ...mark, anyOf: types, allOf: [low] },
+    allTypes: { ...mark, anyOf: [low], allOf: [{ anyOf: types }] },
+  });
+});
+
+test('API-12: OpenAPI 2 describes nullable embedded objects, and requires no null', async () => {
+  const embedded = { type: 'object', 'x-kubernetes-embedded-resource': true, nullable: true };
+  const open = { 'x-kubernetes-preserve-unknown-fields': true };
+  const text = { type: 'string' };
+  const map = { type: 'object', required: ['a'] };
+  const { v2 } = await publish('nulls.example.com', {
+    type: 'object',
+    properties: {
+      closed: { ...embedded, properties: { spec: { type: 'object' } } },
+      open: { ...embedded, ...open, required: ['a'] },
+      texts: { ...map, additionalProperties: text },
+      nulls: { ...map, additionalProperties: { ...text, nullable: true } },
+    },
+  });
+  const { type: _, nullable: __, ...mark } = embedded;
+  expect(v2?.properties).toEqual({
+    closed: {
+      ...mark,
+      required: ['kind', 'apiVersion'],
+      properties: {
+        apiVersion: { description: expect.any(String), type: 'string' },
+        kind: { description: expect.any(String), type: 'string' },
+        metadata: {
+          description: expect.any(String),
+          $ref: `#/definitions/${meta}ObjectMeta`,
+        },
+      },
+    },
+    open: { ...mark, ...open, required: ['a'] },
+    texts: { ...map, additionalProperties: text },
+    nulls: { type: 'object', additionalProperties: {} },
+  });
 });

@@ -5,7 +5,15 @@ import {
   schemaOf,
   type TypeDescriptions,
 } from '@wheelhouse/kinds';
-import { type Dialect, type JsonObject, type JsonValue, setMember } from '@wheelhouse/machinery';
+import {
+  type Dialect,
+  isObject,
+  type JsonArray,
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+  setMember,
+} from '@wheelhouse/machinery';
 import {
   anySchema,
   isBooleanSchema,
@@ -318,6 +326,7 @@ function patchJson(schema: Schema): JsonObject {
 function customJson(context: SchemaContext, schema: Schema): JsonObject {
   if (isBooleanSchema(schema)) return {};
   const shape = shapeOf(context.form, schema);
+  const validation = validationJson(context.form, schema.validation);
   return {
     ...(schema.title === undefined ? {} : { title: schema.title }),
     ...(schema.description === undefined ? {} : { description: schema.description }),
@@ -325,8 +334,8 @@ function customJson(context: SchemaContext, schema: Schema): JsonObject {
     ...(schema.format === undefined ? {} : { format: schema.format }),
     ...(schema.default === undefined || context.form === 'v2' ? {} : { default: schema.default }),
     ...(schema.nullable === true && context.form === 'v3' ? { nullable: true } : {}),
-    ...validationJson(context.form, schema.validation),
-    ...intOrStringJson(context.form, schema),
+    ...validation,
+    ...(schema.intOrString === true ? intOrStringJson(context.form, validation) : {}),
     ...customProperties(context, shape),
     ...(shape.items === undefined ? {} : { items: schemaJson(context, shape.items) }),
     ...additionalJson(context, schema),
@@ -342,7 +351,11 @@ function customJson(context: SchemaContext, schema: Schema): JsonObject {
   };
 }
 
-type Shape = Pick<Schema, 'type' | 'properties' | 'required' | 'items' | 'embeddedResource'>;
+type Shape = {
+  readonly [Name in 'type' | 'properties' | 'required' | 'items' | 'embeddedResource']?:
+    | Schema[Name]
+    | undefined;
+};
 
 /**
  * The structural part of a schema. OpenAPI 2 cannot describe a value that is nullable or has
@@ -351,26 +364,40 @@ type Shape = Pick<Schema, 'type' | 'properties' | 'required' | 'items' | 'embedd
  */
 function shapeOf(form: OpenApiForm, schema: Schema): Shape {
   if (form === 'v3') return schema;
+  const { type, nullable, additionalProperties, embeddedResource } = schema;
+  const isNullableMap = additionalProperties?.nullable === true;
+  const required = isNullableMap ? undefined : schema.required;
   const isOpen = schema.preserveUnknownFields === true;
-  if (isOpen || schema.nullable === true) {
-    const keepsType =
-      schema.nullable !== true && schema.type !== 'object' && schema.type !== 'array';
+  if (isOpen || nullable === true) {
+    const keepsType = nullable !== true && type !== 'object' && type !== 'array';
     return {
-      ...(keepsType && schema.type !== undefined ? { type: schema.type } : {}),
-      ...(schema.required === undefined ? {} : { required: schema.required }),
+      type: keepsType ? type : undefined,
+      required,
+      embeddedResource: isOpen ? undefined : embeddedResource,
     };
   }
-  if (schema.type !== 'array' || schema.items !== undefined) return schema;
-  return { ...(schema.required === undefined ? {} : { required: schema.required }) };
+  return type === 'array' && schema.items === undefined ? { required } : { ...schema, required };
 }
 
-function intOrStringJson(form: OpenApiForm, schema: Schema): JsonObject {
-  if (schema.intOrString !== true) return {};
-  const alternatives = schema.validation?.anyOf ?? schema.validation?.allOf;
-  const integerOrString =
-    alternatives === undefined ? { anyOf: [{ type: 'integer' }, { type: 'string' }] } : {};
-  return { ...(form === 'v3' ? integerOrString : {}), 'x-kubernetes-int-or-string': true };
+const integerOrString: JsonArray = [{ type: 'integer' }, { type: 'string' }];
+
+/**
+ * The keywords of an int-or-string with a validation. OpenAPI 3 names both types, unless the
+ * validation does at one of the two places that a structural schema allows.
+ */
+function intOrStringJson(form: OpenApiForm, { anyOf, allOf }: JsonObject): JsonObject {
+  const mark: JsonObject = { 'x-kubernetes-int-or-string': true };
+  const first = Array.isArray(allOf) ? allOf[0] : undefined;
+  const namesTypes =
+    isIntegerOrString(anyOf) || (isObject(first) && isIntegerOrString(first['anyOf']));
+  if (form === 'v2' || namesTypes) return mark;
+  if (anyOf === undefined) return { anyOf: integerOrString, ...mark };
+  const others = Array.isArray(allOf) ? allOf : [];
+  return { allOf: [{ anyOf: integerOrString }, ...others], ...mark };
 }
+
+const isIntegerOrString = (anyOf: JsonValue | undefined): boolean =>
+  anyOf !== undefined && jsonEqual(anyOf, integerOrString);
 
 function customProperties(context: SchemaContext, shape: Shape): JsonObject {
   const written: JsonObject = {};
