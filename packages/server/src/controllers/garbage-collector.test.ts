@@ -2,19 +2,21 @@ import { type ApiObject, type OwnerReference, silentLogger } from '@wheelhouse/m
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openTestApi, type TestApi } from '../compose/testing.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
+import type { ResourceCache } from '../watchcache/contract.ts';
 import { startGarbageCollector } from './garbage-collector.ts';
 import { createObjectWriter, type ObjectWriter } from './tools.ts';
 
 let server: TestApi;
 let writer: ObjectWriter;
 let collector: { close(): Promise<void> };
+let options: Parameters<typeof startGarbageCollector>[0];
 
 beforeEach(async () => {
   server = await openTestApi({ admission: { disabled: ['NamespaceLifecycle'] } });
   const { api, clock } = server;
   writer = createObjectWriter({ registry: api.registry, controller: 'test' });
   const { caches } = api.registry;
-  const options = { catalogue: api.catalogue, caches, writer, clock, logger: silentLogger };
+  options = { catalogue: api.catalogue, caches, writer, clock, logger: silentLogger };
   collector = startGarbageCollector(options);
 });
 afterEach(async () => {
@@ -22,9 +24,13 @@ afterEach(async () => {
   await server.close();
 });
 
-/** A ConfigMap as it is stored now. */
-async function read(name: string, namespace = 'default'): Promise<ApiObject | undefined> {
-  const cache = server.api.registry.caches.of(server.def('configmaps'));
+/** An object as it is stored now. */
+async function read(
+  name: string,
+  namespace = 'default',
+  resource = 'configmaps',
+): Promise<ApiObject | undefined> {
+  const cache = server.api.registry.caches.of(server.def(resource));
   const entry = await cache.get(objectKey(namespace, name), undefined);
   return entry === undefined ? undefined : decodeEntry(entry);
 }
@@ -52,6 +58,24 @@ const remove = (name: string, propagationPolicy: 'Background' | 'Foreground' | '
 const exists = (name: string) => async () => (await read(name)) !== undefined;
 const owners = (name: string) => async () =>
   (await read(name))?.metadata.ownerReferences?.map((ownerReference) => ownerReference.name) ?? [];
+
+/** A cache whose lists wait. */
+function slowCache(cache: ResourceCache, until: Promise<void>): ResourceCache {
+  return {
+    ready: () => cache.ready(),
+    peek: (key) => cache.peek(key),
+    count: () => cache.count(),
+    get: (key, resourceVersion) => cache.get(key, resourceVersion),
+    async list(request) {
+      await until;
+      return cache.list(request);
+    },
+    watch: (spec) => cache.watch(spec),
+    subscribe: (listener) => cache.subscribe(listener),
+    trimSteps: () => cache.trimSteps(),
+    close: () => cache.close(),
+  };
+}
 
 /** Advances the clock while waiting for a condition, because retries wait for the clock. */
 const passing =
@@ -140,5 +164,30 @@ describe('DEL-5: the garbage collector', () => {
     await remove('top', 'Foreground');
     await expect.poll(passing(exists('top'))).toBe(false);
     expect((await read('held'))?.metadata.deletionTimestamp).toBeDefined();
+  });
+
+  test('orphans dependents of a kind that is listed last', async () => {
+    await collector.close();
+    const top = await create('top');
+    const metadata = { name: 'left', namespace: 'default', ...ownedBy(top) };
+    await server.create({ apiVersion: 'v1', kind: 'Secret', metadata }, { resource: 'secrets' });
+    await remove('top', 'Orphan');
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const of: typeof options.caches.of = (def) => {
+      const cache = options.caches.of(def);
+      return def.resource === 'secrets' ? slowCache(cache, released) : cache;
+    };
+    collector = startGarbageCollector({ ...options, caches: { ...options.caches, of } });
+    // Time in which a collector that does not wait would remove `top`.
+    for (let turn = 0; turn < 50; turn += 1) await new Promise(setImmediate);
+    expect(await exists('top')()).toBe(true);
+    release();
+    await expect.poll(passing(exists('top'))).toBe(false);
+    const left = await read('left', 'default', 'secrets');
+    expect(left).toBeDefined();
+    expect(left?.metadata.ownerReferences).toBeUndefined();
   });
 });

@@ -2,6 +2,7 @@ import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
 import {
   appendAll,
   background,
+  type Logger,
   type OwnerReference,
   parseApiVersion,
   Slices,
@@ -31,12 +32,16 @@ export function startGarbageCollector(
     };
   },
 ): { close(): Promise<void> } {
+  const { clock, logger } = options;
   const graph = createGraph();
   const followed = new Map<string, Followed>();
+  const listing = createCountdown();
   const queue = createWorkQueue({
     ...options,
     name: 'garbage_collector_attempt_to_delete',
     workers: 8,
+    // Until all objects are known, an owner may seem to have no dependents.
+    startAfter: listing.done,
     run: async (id) => {
       const state = graph.locate(id);
       if (state === undefined) return;
@@ -54,14 +59,19 @@ export function startGarbageCollector(
       const before = followed.get(prefix);
       if (before?.cache === cache) continue;
       before?.close();
+      listing.add(prefix);
       const { close } = followBeside(cache, {
         onEntry: (key, current, previous) => onChange(def, { key, previous, current }),
         listed: () => {
+          listing.remove(prefix);
           if (before === undefined) return;
           const isFollowed = () => followed.get(prefix)?.cache === cache;
           const caughtUp = catchUp({ ...options, graph, queue, onChange, isFollowed }, def);
           background({ where: 'controller' }, caughtUp);
         },
+        failed: (error) => reportUnlisted(logger, def, error),
+        unreadable: 'omitted',
+        retrying: clock,
       });
       followed.set(prefix, { cache, close });
     }
@@ -69,6 +79,7 @@ export function startGarbageCollector(
       if (served.has(prefix)) continue;
       gone.close();
       followed.delete(prefix);
+      listing.remove(prefix);
     }
   };
   attach();
@@ -79,6 +90,31 @@ export function startGarbageCollector(
       for (const followedKind of followed.values()) followedKind.close();
       followed.clear();
       return queue.close();
+    },
+  };
+}
+
+function reportUnlisted(logger: Logger, { resource, group }: ResourceDef, error: unknown): void {
+  const fields = { resource, group, error: String(error) };
+  logger.error('cannot list the objects of a kind to collect garbage', fields);
+}
+
+/** Resolves `done` when all kinds that were added have been removed; later ones are ignored. */
+function createCountdown(): {
+  readonly done: Promise<void>;
+  add(prefix: string): void;
+  remove(prefix: string): void;
+} {
+  const remaining = new Set<string>();
+  let finish = () => {};
+  const done = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
+  return {
+    done,
+    add: (prefix) => remaining.add(prefix),
+    remove(prefix) {
+      if (remaining.delete(prefix) && remaining.size === 0) finish();
     },
   };
 }

@@ -36,7 +36,7 @@ export function startNamespaceDeletion(
     readonly order?: 'pods first' | 'any';
   },
 ): { close(): Promise<void> } {
-  const { caches, namespaces, clock } = options;
+  const { caches, namespaces, clock, logger } = options;
   const cache = caches.of(namespaces);
   /** Removed namespaces, with the monotonic milliseconds until which late creates are removed. */
   const gone = new Map<string, number>();
@@ -74,6 +74,9 @@ export function startNamespaceDeletion(
         queue.add(name);
       } else if (isTerminating(current)) queue.add(name);
     },
+    failed: (error) => logger.error('cannot list namespaces', { error: String(error) }),
+    unreadable: 'omitted',
+    retrying: clock,
   });
   return {
     close() {

@@ -1,4 +1,5 @@
 import {
+  background,
   type Clock,
   type Counter,
   errorText,
@@ -59,12 +60,30 @@ interface WorkQueueOptions {
   readonly run: (key: string) => Promise<void>;
   /** Maximum number of concurrent tasks. */
   readonly workers: number;
+  /** Keys wait until this resolves. */
+  readonly startAfter?: Promise<void>;
   readonly queues?: QueueMeters | undefined;
+}
+
+/** The number of tasks that may run now: none until `startAfter` resolves. */
+function allowedTasks(
+  { workers, startAfter }: WorkQueueOptions,
+  onStart: () => void,
+): { readonly count: number } {
+  if (startAfter === undefined) return { count: workers };
+  const allowed = { count: 0 };
+  const start = () => {
+    allowed.count = workers;
+    onStart();
+  };
+  background({ where: 'controller' }, startAfter.then(start));
+  return allowed;
 }
 
 /** Creates a queue of tasks. */
 export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
-  const { clock, logger, run, workers, name } = options;
+  const { clock, logger, run, name } = options;
+  const allowed = allowedTasks(options, () => startNext());
   /** Monotonic milliseconds at which each key began to wait for a worker. */
   const ready = new Map<string, number>();
   const running = new Map<string, Running>();
@@ -107,7 +126,7 @@ export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   };
   const startNext = () => {
     for (const [key, readyMs] of ready) {
-      if (closed || running.size >= workers) return;
+      if (closed || running.size >= allowed.count) return;
       if (running.has(key)) continue;
       ready.delete(key);
       const beganMs = clock.monotonic();

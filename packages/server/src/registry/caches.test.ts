@@ -1,3 +1,4 @@
+import { FakeClock } from '@wheelhouse/machinery/testing';
 import { StoreError } from '@wheelhouse/store';
 import { expect, test } from 'vitest';
 import type { EntryChange, ResourceCache } from '../watchcache/contract.ts';
@@ -92,4 +93,49 @@ test('a follower that does not wait learns of an unlistable cache, unless it is 
     ready.reject(error);
   }
   await expect.poll(() => failures).toEqual([error]);
+});
+
+test('a follower whose list fails leaves no subscription behind', async () => {
+  const { cache, ready, listed, listeners } = slowCache();
+  const following = follow(cache, () => {});
+  expect(listeners.size).toBe(1);
+  ready.resolve();
+  listed.reject(new Error('one object is damaged'));
+  await expect(following).rejects.toThrow('one object is damaged');
+  expect(listeners.size).toBe(0);
+});
+
+test('a follower lists again after a failure, and misses no change meanwhile', async () => {
+  const { cache, ready, listed, change } = slowCache();
+  const { lines, onEntry } = recorder();
+  const clock = new FakeClock();
+  const failures: unknown[] = [];
+  let attempts = 0;
+  const list: ResourceCache['list'] = (request) => {
+    attempts += 1;
+    if (attempts === 1) throw new Error('the store fails');
+    return cache.list(request);
+  };
+  const isListed = deferred<void>();
+  followBeside(
+    { ...cache, list },
+    {
+      onEntry,
+      listed: isListed.resolve,
+      failed: (error) => failures.push(error),
+      retrying: clock,
+    },
+  );
+  ready.resolve();
+  await expect.poll(() => failures).toEqual([new Error('the store fails')]);
+  change(entry('a', 1), entry('a', 2));
+  listed.resolve([entry('a', 1), entry('b', 1)]);
+  await expect
+    .poll(() => {
+      clock.advance(1_000);
+      return attempts;
+    })
+    .toBe(2);
+  await isListed.promise;
+  expect(lines).toEqual(['a 1>2', 'b ->1']);
 });

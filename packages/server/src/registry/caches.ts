@@ -1,6 +1,7 @@
 import { type ResourceDef, type StorageDef, versionNamed } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  type Clock,
   type MaybePromise,
   methodNotAllowedOnPath,
   pathNotFound,
@@ -198,6 +199,10 @@ function resultOf(entries: readonly Entry[]): ListResult {
   };
 }
 
+interface Unreadable {
+  readonly unreadable?: 'omitted';
+}
+
 type OnEntry = (key: string, current: Entry | undefined, previous: Entry | undefined) => void;
 
 /**
@@ -206,11 +211,12 @@ type OnEntry = (key: string, current: Entry | undefined, previous: Entry | undef
  * have been reported. Changes during the listing take precedence over it, so none is lost.
  * @param options.unreadable starts although some stored objects cannot be read; only for kinds
  * whose objects grant something (missing ones grant nothing) or on which the server must not depend
+ * @param options.again called when the listing fails; whether to try again
  */
 export async function follow(
   cache: ResourceCache,
   onEntry: OnEntry,
-  options: { readonly unreadable?: 'omitted' } = {},
+  options: Unreadable & { readonly again?: (error: unknown) => Promise<boolean> } = {},
 ): Promise<{ close(): void }> {
   let changed: Set<string> | undefined = new Set();
   const subscription = cache.subscribe((change) => {
@@ -219,8 +225,19 @@ export async function follow(
     changed?.add(key);
     onEntry(key, change.current, change.previous);
   });
-  await cache.ready();
-  const list = await cache.list({ namespace: '', resourceVersion: '0', ...options });
+  const { unreadable, again } = options;
+  const request = { namespace: '', resourceVersion: '0', ...(unreadable && { unreadable }) };
+  let list: ListResult | undefined;
+  while (list === undefined) {
+    try {
+      await cache.ready();
+      list = await cache.list(request);
+    } catch (error) {
+      if (await again?.(error)) continue;
+      subscription.close();
+      throw error;
+    }
+  }
   for (const entry of list.entries()) {
     if (!changed.has(entry.key)) onEntry(entry.key, entry, undefined);
   }
@@ -228,22 +245,37 @@ export async function follow(
   return { close: () => subscription.close() };
 }
 
+/** Pause before a follower lists again, in milliseconds. */
+const relistMs = 1_000;
+
 /**
  * Follows a cache without waiting for its current objects: `listed` is called when they have been
  * reported, or `failed` with the error of the list. Nothing is called after `close`.
+ * @param options.retrying lists again after a failure, which is reported each time
  */
 export function followBeside(
   cache: ResourceCache,
-  options: {
+  options: Unreadable & {
     readonly onEntry: OnEntry;
     readonly listed?: () => void;
     readonly failed?: (error: unknown) => void;
+    readonly retrying?: Clock;
   },
 ): { close(): void } {
+  const { unreadable, retrying } = options;
   let isClosed = false;
-  const following = follow(cache, (key, current, previous) => {
+  const again = async (error: unknown) => {
+    if (isClosed || retrying === undefined) return false;
+    options.failed?.(error);
+    await new Promise<void>((resolve) => {
+      retrying.after(relistMs, resolve);
+    });
+    return !isClosed;
+  };
+  const onEntry: OnEntry = (key, current, previous) => {
     if (!isClosed) options.onEntry(key, current, previous);
-  });
+  };
+  const following = follow(cache, onEntry, { ...(unreadable && { unreadable }), again });
   following.then(
     () => {
       if (!isClosed) options.listed?.();
