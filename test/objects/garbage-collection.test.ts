@@ -1,4 +1,5 @@
 import { beforeAll, expect, test } from 'vitest';
+import { definitionOf, definitions } from '../custom-kinds/custom-kinds.ts';
 import { configMap, eventually, freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
@@ -52,4 +53,31 @@ test('DEL-5: a cluster-scoped object with a namespaced owner is kept', async () 
   const { status, body } = await server.get(`${roles}/owned`);
   expect(status).toBe(200);
   expect(body.metadata.ownerReferences).toEqual([owner]);
+});
+
+test('DEL-5: an object with an owner of a version that is not served is kept', async () => {
+  const { owner } = await made();
+  const ownerReferences = [
+    { ...owner, apiVersion: 'v9', uid: 'gone' },
+    { ...owner, apiVersion: 'apps/v9', kind: 'Deployment', uid: 'gone' },
+  ];
+  const kept = await Promise.all(ownerReferences.map((each) => made({ ownerReferences: [each] })));
+  await collected();
+  for (const { path } of kept) expect((await server.get(path)).status).toBe(200);
+});
+
+test('DEL-5: the dependents of custom objects go when their kind is removed', async () => {
+  const group = 'collected.example.com';
+  const definition = definitionOf({ group, plural: 'tabs', kind: 'Tab', scope: 'Cluster' });
+  expect((await server.post(definitions, definition)).status).toBe(201);
+  const tabs = `/apis/${group}/v1/tabs`;
+  await eventually(async () => (await server.get(tabs)).status === 200, 'the kind to be served');
+  const tab = { apiVersion: `${group}/v1`, kind: 'Tab', metadata: { name: 'tab' } };
+  const { uid } = (await server.post(tabs, tab)).body.metadata;
+  const owner = { apiVersion: `${group}/v1`, kind: 'Tab', name: 'tab', uid };
+  const dependents = await Promise.all(
+    Array.from({ length: 60 }, () => made({ ownerReferences: [owner] })),
+  );
+  await server.remove(`${definitions}/tabs.${group}`);
+  for (const { path } of dependents) await isGone(path);
 });

@@ -122,7 +122,7 @@ describe('DEL-5: the garbage collector', () => {
     await expect.poll(exists('of-old')).toBe(false);
   });
 
-  test('ignores objects with an owner of an unknown kind', async () => {
+  test('keeps objects with an owner of an unknown kind', async () => {
     const [one, gone] = [await create('one'), await create('gone')];
     const unknown = { apiVersion: 'example.com/v1', kind: 'Tab', name: 'tab', uid: '1' };
     await create('of-unknown', ownedBy(unknown, gone));
@@ -189,5 +189,54 @@ describe('DEL-5: the garbage collector', () => {
     const left = await read('left', 'default', 'secrets');
     expect(left).toBeDefined();
     expect(left?.metadata.ownerReferences).toBeUndefined();
+  });
+
+  /** A collector whose catalogue omits Secrets while `isHidden`. */
+  function hideSecrets() {
+    const state = { isHidden: false };
+    const snapshot = () => {
+      const whole = options.catalogue.snapshot();
+      const defs = whole.defs.filter(({ resource }) => resource !== 'secrets');
+      return state.isHidden ? { ...whole, defs } : whole;
+    };
+    const { subscribe } = options.catalogue;
+    collector = startGarbageCollector({ ...options, catalogue: { snapshot, subscribe } });
+    return state;
+  }
+
+  async function createSecret(): Promise<OwnerReference> {
+    const metadata = { name: 'secret', namespace: 'default' };
+    await server.create({ apiVersion: 'v1', kind: 'Secret', metadata }, { resource: 'secrets' });
+    const { uid = '' } = (await read('secret', 'default', 'secrets'))?.metadata ?? {};
+    return { apiVersion: 'v1', kind: 'Secret', name: 'secret', uid };
+  }
+  const removeSecret = () =>
+    writer.remove({ def: server.def('secrets'), namespace: 'default', name: 'secret' });
+
+  test('removes the dependents of a removed owner whose kind is removed at once', async () => {
+    await collector.close();
+    const state = hideSecrets();
+    const owner = await createSecret();
+    await create('owned', ownedBy(owner));
+    state.isHidden = true;
+    await create('of-another', ownedBy({ ...owner, name: 'another' }));
+    await removeSecret();
+    await expect.poll(exists('owned')).toBe(false);
+    expect(await exists('of-another')()).toBe(true);
+  });
+
+  test('retries objects with an owner of an unknown kind', async () => {
+    await collector.close();
+    const state = hideSecrets();
+    state.isHidden = true;
+    const gone = await create('gone');
+    const one = await create('one');
+    await remove('gone', 'Background');
+    await create('of-unknown', ownedBy({ ...gone, kind: 'Secret' }));
+    await create('of-known', ownedBy(one, gone));
+    await expect.poll(owners('of-known')).toEqual(['one']);
+    expect(await exists('of-unknown')()).toBe(true);
+    state.isHidden = false;
+    await expect.poll(passing(exists('of-unknown'))).toBe(false);
   });
 });

@@ -1,10 +1,9 @@
-import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
+import { type CatalogueSnapshot, type ResourceDef, versionNamed } from '@wheelhouse/kinds';
 import {
   appendAll,
   background,
   type Logger,
   type OwnerReference,
-  parseApiVersion,
   Slices,
 } from '@wheelhouse/machinery';
 import { followBeside } from '../registry/caches.ts';
@@ -144,7 +143,10 @@ function changesOf(graph: Graph, add: (id: string) => void): OnChange {
     const id = idOf(def, key);
     const before = previous ?? graph.locate(id)?.entry;
     graph.update(id, current === undefined ? undefined : { def, entry: current });
-    if (before !== undefined && before.index.uid !== current?.index.uid) onRemoved(before.index);
+    if (before !== undefined && before.index.uid !== current?.index.uid) {
+      graph.remember({ def, entry: before });
+      onRemoved(before.index);
+    }
     if (current === undefined) return;
     const { uid, deleting, ownerUids } = current.index;
     if (deleting) for (const dependent of graph.dependentsOf(uid)) add(dependent);
@@ -193,6 +195,9 @@ interface Graph {
   dependentsOf(uid: string): readonly string[];
   /** Objects with this UID that wait for their dependents. */
   waitingOwners(uid: string): readonly string[];
+  /** Remembers a removed owner as long as it has dependents. */
+  remember(owner: Located): void;
+  removedOwner(uid: string): Located | undefined;
 }
 
 function idOf(def: ResourceDef, key: string): string {
@@ -203,11 +208,14 @@ function createGraph(): Graph {
   const dependents = new Map<string, Set<string>>();
   const located = new Map<string, Located>();
   const deletingByUid = new Map<string, string>();
+  const removedOwners = new Map<string, Located>();
   const removeEdges = (id: string, uids: readonly string[]) => {
     for (const uid of uids) {
       const set = dependents.get(uid);
       set?.delete(id);
-      if (set?.size === 0) dependents.delete(uid);
+      if (set?.size !== 0) continue;
+      dependents.delete(uid);
+      removedOwners.delete(uid);
     }
   };
   return {
@@ -220,6 +228,7 @@ function createGraph(): Graph {
       }
       if (state === undefined) return;
       const { index } = state.entry;
+      removedOwners.delete(index.uid);
       for (const uid of index.ownerUids) {
         let set = dependents.get(uid);
         if (set === undefined) {
@@ -238,12 +247,20 @@ function createGraph(): Graph {
       const id = deletingByUid.get(uid);
       return id === undefined ? [] : [id];
     },
+    remember(owner) {
+      const { uid } = owner.entry.index;
+      if (dependents.has(uid)) removedOwners.set(uid, owner);
+    },
+    removedOwner: (uid) => removedOwners.get(uid),
   };
 }
 
 type Collector = Parameters<typeof startGarbageCollector>[0] & { readonly graph: Graph };
 
-/** Processes one object; returns true if it must be processed again. */
+/**
+ * Processes one object; returns true if it must be processed again. Rejects if the kind of an owner
+ * is unknown, because it may be served later.
+ */
 async function collect(collector: Collector, { def, entry: { key } }: Located): Promise<boolean> {
   const entry = collector.caches.of(def).peek(key);
   if (entry === undefined) return false;
@@ -259,7 +276,8 @@ async function collect(collector: Collector, { def, entry: { key } }: Located): 
   }
   const owners = metadata.ownerReferences ?? [];
   if (owners.length === 0) return false;
-  await checkOwners(collector, { entry, at, owners });
+  const isKnown = await checkOwners(collector, { entry, at, owners });
+  if (!isKnown) throw new Error('an owner is of an unknown kind');
   return false;
 }
 
@@ -326,26 +344,28 @@ async function hasOwnerOfKind(
 
 /**
  * Deletes an object if all of its owners are gone or being deleted; otherwise drops references to
- * absent owners.
+ * absent owners. Resolves to false, and changes nothing, if the kind of an owner is unknown.
  */
 async function checkOwners(
   collector: Collector,
   dependent: { entry: Entry; at: ObjectAt; owners: readonly OwnerReference[] },
-): Promise<void> {
+): Promise<boolean> {
   const { entry, at, owners } = dependent;
   const states = await ownerStates(collector, owners, entry.index.namespace);
-  if (states.includes('unknown') || states.includes('invalid')) return;
+  if (states.includes('unknown')) return false;
+  if (states.includes('invalid')) return true;
   const hasPresentOwner = states.includes('present');
   const gone = owners.filter((_, index) => states[index] === 'absent').map((owner) => owner.uid);
   if (hasPresentOwner) {
     if (gone.length > 0) await dropOwners(collector, at, new Set(gone));
-    return;
+    return true;
   }
   const preconditions = { uid: entry.index.uid };
   const isForeground = states.includes('waiting');
   const hasDependents = collector.graph.dependentsOf(entry.index.uid).length > 0;
   const propagationPolicy = isForeground && hasDependents ? 'Foreground' : 'Background';
   await collector.writer.remove(at, { propagationPolicy, preconditions });
+  return true;
 }
 
 /** `invalid`: the reference of a cluster-scoped object to a namespaced kind names no namespace. */
@@ -380,7 +400,12 @@ async function ownerState(
   owner: OwnerReference,
   { def, namespace }: { readonly def: ResourceDef | undefined; readonly namespace: string },
 ): Promise<OwnerState> {
-  if (def === undefined) return 'unknown';
+  if (def === undefined) {
+    // A removed kind is no longer served when the last dependents of its objects are processed.
+    return isRemoved(collector.graph.removedOwner(owner.uid), { owner, namespace })
+      ? 'absent'
+      : 'unknown';
+  }
   if (def.scope === 'Namespaced' && namespace === '') return 'invalid';
   const key = objectKey(def.scope === 'Namespaced' ? namespace : '', owner.name);
   const entry = await collector.caches.of(def).get(key, undefined);
@@ -390,12 +415,23 @@ async function ownerState(
   return finalizers.includes(foregroundFinalizer) ? 'waiting' : 'present';
 }
 
+/** Whether a reference in this namespace, or of a cluster-scoped object, names a removed owner. */
+function isRemoved(
+  removed: Located | undefined,
+  { owner, namespace }: { readonly owner: OwnerReference; readonly namespace: string },
+): boolean {
+  if (removed === undefined || !isOfKind(removed.def, owner)) return false;
+  const { index } = removed.entry;
+  const isThere = removed.def.scope === 'Cluster' || index.namespace === namespace;
+  return isThere && index.name === owner.name;
+}
+
 function defOfKind(snapshot: CatalogueSnapshot, owner: OwnerReference): ResourceDef | undefined {
   return snapshot.defs.find((def) => isOfKind(def, owner));
 }
 
-function isOfKind({ group, kind }: ResourceDef, owner: OwnerReference): boolean {
-  return kind === owner.kind && group === parseApiVersion(owner.apiVersion)?.group;
+function isOfKind(def: ResourceDef, owner: OwnerReference): boolean {
+  return def.kind === owner.kind && versionNamed(def, owner.apiVersion)?.served === true;
 }
 
 async function dropOwners(
