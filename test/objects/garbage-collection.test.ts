@@ -81,3 +81,13 @@ test('DEL-5: the dependents of custom objects go when their kind is removed', as
   await server.remove(`${definitions}/tabs.${group}`);
   for (const { path } of dependents) await isGone(path);
 });
+
+test('DEL-5: an owner does not wait for a dependent that another owner keeps', async () => {
+  const [owner, other] = [await made(), await made()];
+  const blocking = [owner, other].map((each) => ({ ...each.owner, blockOwnerDeletion: true }));
+  const shared = await made({ ownerReferences: blocking });
+  await server.remove(owner.path, { propagationPolicy: 'Foreground' });
+  await isGone(owner.path);
+  const { body } = await server.get(shared.path);
+  expect(body.metadata.ownerReferences).toEqual([blocking[1]]);
+});

@@ -343,8 +343,8 @@ async function hasOwnerOfKind(
 }
 
 /**
- * Deletes an object if all of its owners are gone or being deleted; otherwise drops references to
- * absent owners. Resolves to false, and changes nothing, if the kind of an owner is unknown.
+ * Deletes an object if all of its owners are gone or wait for it; otherwise drops the references to
+ * these. Resolves to false, and changes nothing, if the kind of an owner is unknown.
  */
 async function checkOwners(
   collector: Collector,
@@ -355,9 +355,11 @@ async function checkOwners(
   if (states.includes('unknown')) return false;
   if (states.includes('invalid')) return true;
   const hasPresentOwner = states.includes('present');
-  const gone = owners.filter((_, index) => states[index] === 'absent').map((owner) => owner.uid);
   if (hasPresentOwner) {
-    if (gone.length > 0) await dropOwners(collector, at, new Set(gone));
+    // An owner that waits for this object would do so forever, because the object stays.
+    const others = owners.filter((_, index) => states[index] !== 'present');
+    const uids = others.map((owner) => owner.uid);
+    if (uids.length > 0) await dropOwners(collector, at, new Set(uids));
     return true;
   }
   const preconditions = { uid: entry.index.uid };
