@@ -91,3 +91,15 @@ test('DEL-5: an owner does not wait for a dependent that another owner keeps', a
   const { body } = await server.get(shared.path);
   expect(body.metadata.ownerReferences).toEqual([blocking[1]]);
 });
+
+test('DEL-5: owners in a cycle do not wait for each other', async () => {
+  const first = await made();
+  const second = await made({ ownerReferences: [{ ...first.owner, blockOwnerDeletion: true }] });
+  const ownerReferences = [{ ...second.owner, blockOwnerDeletion: true }];
+  expect((await server.patch(first.path, { metadata: { ownerReferences } }, 'merge')).status).toBe(
+    200,
+  );
+  await server.remove(first.path, { propagationPolicy: 'Foreground' });
+  await isGone(first.path);
+  await isGone(second.path);
+});

@@ -1,5 +1,6 @@
 import { type CatalogueSnapshot, type ResourceDef, versionNamed } from '@wheelhouse/kinds';
 import {
+  type ApiObject,
   appendAll,
   background,
   type Logger,
@@ -274,9 +275,8 @@ async function collect(collector: Collector, { def, entry: { key } }: Located): 
     }
     return false;
   }
-  const owners = metadata.ownerReferences ?? [];
-  if (owners.length === 0) return false;
-  const isKnown = await checkOwners(collector, { entry, at, owners });
+  if ((metadata.ownerReferences ?? []).length === 0) return false;
+  const isKnown = await checkOwners(collector, { entry, at, metadata });
   if (!isKnown) throw new Error('an owner is of an unknown kind');
   return false;
 }
@@ -310,13 +310,13 @@ async function deleteDependents(
       .of(dependent.def)
       .peek(objectKey(dependent.namespace, dependent.name));
     if (entry === undefined) continue;
-    const references = (await metadataOf(entry, collector.clock)).ownerReferences ?? [];
+    const metadata = await metadataOf(entry, collector.clock);
+    const references = metadata.ownerReferences ?? [];
     if (
       references.some((reference) => reference.uid === uid && reference.blockOwnerDeletion === true)
     )
       blocking += 1;
-    if (!entry.index.deleting)
-      await checkOwners(collector, { entry, at: dependent, owners: references });
+    if (!entry.index.deleting) await checkOwners(collector, { entry, at: dependent, metadata });
   }
   if (blocking > 0) return true;
   await dropFinalizer(collector, owner.at, foregroundFinalizer);
@@ -348,9 +348,11 @@ async function hasOwnerOfKind(
  */
 async function checkOwners(
   collector: Collector,
-  dependent: { entry: Entry; at: ObjectAt; owners: readonly OwnerReference[] },
+  dependent: { entry: Entry; at: ObjectAt; metadata: ApiObject['metadata'] },
 ): Promise<boolean> {
-  const { entry, at, owners } = dependent;
+  const { entry, at, metadata } = dependent;
+  const { ownerReferences: owners = [] } = metadata;
+  if (owners.length === 0) return true;
   const states = await ownerStates(collector, owners, entry.index.namespace);
   if (states.includes('unknown')) return false;
   if (states.includes('invalid')) return true;
@@ -362,12 +364,43 @@ async function checkOwners(
     if (uids.length > 0) await dropOwners(collector, at, new Set(uids));
     return true;
   }
-  const preconditions = { uid: entry.index.uid };
-  const isForeground = states.includes('waiting');
-  const hasDependents = collector.graph.dependentsOf(entry.index.uid).length > 0;
-  const propagationPolicy = isForeground && hasDependents ? 'Foreground' : 'Background';
-  await collector.writer.remove(at, { propagationPolicy, preconditions });
+  const { uid } = entry.index;
+  const isAwaited = states.includes('waiting') && collector.graph.dependentsOf(uid).length > 0;
+  if (isAwaited && (await hasWaitingDependent(collector, uid)))
+    await unblockOwners(collector, dependent);
+  const propagationPolicy = isAwaited ? 'Foreground' : 'Background';
+  await collector.writer.remove(at, { propagationPolicy, preconditions: { uid } });
   return true;
+}
+
+/** Whether a dependent waits for its own dependents, among which its owner may be. */
+async function hasWaitingDependent(collector: Collector, uid: string): Promise<boolean> {
+  const slices = new Slices(collector.clock);
+  for (const id of collector.graph.dependentsOf(uid)) {
+    if (slices.over) await slices.pause();
+    const located = collector.graph.locate(id);
+    if (located === undefined || located.entry.index.deleting !== true) continue;
+    const { finalizers = [] } = await metadataOf(located.entry, collector.clock);
+    if (finalizers.includes(foregroundFinalizer)) return true;
+  }
+  return false;
+}
+
+/** Lets the owners of an object go before it, so that owners in a cycle do not wait forever. */
+async function unblockOwners(
+  collector: Collector,
+  { entry, at }: { readonly entry: Entry; readonly at: ObjectAt },
+): Promise<void> {
+  await collector.writer.change(at, (object) => {
+    if (object.metadata.uid !== entry.index.uid) return object;
+    const ownerReferences = (object.metadata.ownerReferences ?? []).map((reference) =>
+      reference.blockOwnerDeletion === true
+        ? { ...reference, blockOwnerDeletion: false }
+        : reference,
+    );
+    object.metadata.ownerReferences = ownerReferences;
+    return object;
+  });
 }
 
 /** `invalid`: the reference of a cluster-scoped object to a namespaced kind names no namespace. */
