@@ -103,3 +103,26 @@ test('DEL-5: owners in a cycle do not wait for each other', async () => {
   await isGone(first.path);
   await isGone(second.path);
 });
+
+test('DEL-5: a dependent is deleted as its own finalizers request', async () => {
+  const owner = await made();
+  const ownerReferences = [owner.owner];
+  const orphaning = await made({ ownerReferences, finalizers: ['orphan'] });
+  const waiting = await made({ ownerReferences, finalizers: ['foregroundDeletion'] });
+  const left = await made({ ownerReferences: [orphaning.owner] });
+  const finalizers = ['example.com/hold'];
+  const blocking = [{ ...waiting.owner, blockOwnerDeletion: true }];
+  const held = await made({ ownerReferences: blocking, finalizers });
+  await server.remove(owner.path, { propagationPolicy: 'Background' });
+  await isGone(orphaning.path);
+  const { body } = await server.get(left.path);
+  expect(body.metadata).not.toHaveProperty('ownerReferences');
+  expect(body.metadata).not.toHaveProperty('deletionTimestamp');
+  await eventually(async () => {
+    const { metadata } = (await server.get(held.path)).body;
+    return metadata.deletionTimestamp !== undefined;
+  }, 'the deletion of the blocking dependent');
+  expect((await server.get(waiting.path)).status).toBe(200);
+  await server.patch(held.path, { metadata: { finalizers: null } }, 'merge');
+  await isGone(waiting.path);
+});

@@ -8,6 +8,7 @@ import {
   Slices,
 } from '@wheelhouse/machinery';
 import { followBeside } from '../registry/caches.ts';
+import type { DeleteRequestOptions } from '../registry/contract.ts';
 import { metadataOf, objectKey } from '../registry/object-codec.ts';
 import type { ResourceCache } from '../watchcache/contract.ts';
 import type { Entry, EntryIndex } from '../watchcache/entry.ts';
@@ -351,7 +352,7 @@ async function checkOwners(
   dependent: { entry: Entry; at: ObjectAt; metadata: ApiObject['metadata'] },
 ): Promise<boolean> {
   const { entry, at, metadata } = dependent;
-  const { ownerReferences: owners = [] } = metadata;
+  const { ownerReferences: owners = [], finalizers = [] } = metadata;
   if (owners.length === 0) return true;
   const states = await ownerStates(collector, owners, entry.index.namespace);
   if (states.includes('unknown')) return false;
@@ -368,9 +369,15 @@ async function checkOwners(
   const isAwaited = states.includes('waiting') && collector.graph.dependentsOf(uid).length > 0;
   if (isAwaited && (await hasWaitingDependent(collector, uid)))
     await unblockOwners(collector, dependent);
-  const propagationPolicy = isAwaited ? 'Foreground' : 'Background';
+  const propagationPolicy = isAwaited ? 'Foreground' : policyOf(finalizers);
   await collector.writer.remove(at, { propagationPolicy, preconditions: { uid } });
   return true;
+}
+
+/** The policy that an object's own finalizers request. */
+function policyOf(finalizers: readonly string[]): DeleteRequestOptions['propagationPolicy'] {
+  if (finalizers.includes(orphanFinalizer)) return 'Orphan';
+  return finalizers.includes(foregroundFinalizer) ? 'Foreground' : 'Background';
 }
 
 /** Whether a dependent waits for its own dependents, among which its owner may be. */
