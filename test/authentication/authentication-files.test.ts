@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
@@ -172,4 +172,14 @@ test('AUTHN-9: replaced front-proxy authorities apply, and are published', async
   await eventually(isBack, 'the restored content');
   expect((await server.remove(path)).status).toBe(200);
   await eventually(async () => (await server.get(path)).status === 200, 'the recreated object');
+});
+
+test('AUTHN-2: a certificate is renewed while other files are broken', async () => {
+  writeFileSync(at('clients.crt'), '');
+  rmSync(at('named.key'));
+  const renewed = issued('serving', { usage: 'server', hosts: ['127.0.0.1'] });
+  const byName = await served('api.example');
+  writePair('serving', renewed);
+  await eventually(async () => (await served()) === fingerprintOf(renewed), 'the new certificate');
+  expect(await served('api.example')).toBe(byName);
 });

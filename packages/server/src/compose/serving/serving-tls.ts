@@ -20,17 +20,24 @@ import type { HttpServer } from '../../serving/server.ts';
 import type { ServerConfig } from '../config.ts';
 import type { SecureServing } from './settings.ts';
 
+/** A certificate that clients select by SNI, and the names configured for it. */
+interface NamedPair {
+  readonly pair: CertificatePair;
+  readonly names: readonly string[];
+}
+
+type NamedFiles = NonNullable<SecureServing['named']>[number];
+
+function readNamedPair({ certFile, keyFile, names }: NamedFiles): NamedPair {
+  const certificate = readFileSync(certFile);
+  return { pair: { certificate, key: readFileSync(keyFile) }, names };
+}
+
 /**
- * Reads the certificates that clients select by SNI. The first certificate for a name wins, and
- * explicit names take precedence over those in certificates. Throws like the file readers.
+ * The pairs by name. The first certificate for a name wins, and explicit names take precedence over
+ * those in certificates. Throws if a certificate cannot be parsed.
  */
-function readNamedCertificates(
-  named: NonNullable<SecureServing['named']>,
-): ReadonlyMap<string, CertificatePair> {
-  const pairs = named.map(({ certFile, keyFile, names }) => {
-    const certificate = readFileSync(certFile);
-    return { pair: { certificate, key: readFileSync(keyFile) }, names };
-  });
+function pairsByName(pairs: readonly NamedPair[]): ReadonlyMap<string, CertificatePair> {
   const byName = new Map<string, CertificatePair>();
   const add = (names: readonly string[], pair: CertificatePair): void => {
     for (const name of names) if (!byName.has(name)) byName.set(name, pair);
@@ -69,42 +76,86 @@ export interface OpenServingTls {
   close(): void;
 }
 
+/** What is read from files. */
+interface Contents {
+  readonly pair: CertificatePair;
+  readonly named: readonly NamedPair[];
+  readonly authorities: readonly string[];
+}
+
+/** Files that are only usable together, and how they change the contents. */
+interface FileGroup {
+  readonly files: readonly string[];
+  readonly read: (before: Contents) => Partial<Contents>;
+}
+
 /** Reads or generates the serving certificates. Throws when a file is unusable. */
 export function openServingTls(config: ServerConfig): OpenServingTls {
   const { clock, logger, listen } = config;
   const source = listen.tls;
   if (source === 'plaintext') return { tls: source, caPem: undefined, follow() {}, close() {} };
-  const files = new Set([
-    ...('certFile' in source ? [source.certFile, source.keyFile] : []),
-    ...(listen.secure?.named ?? []).flatMap(({ certFile, keyFile }) => [certFile, keyFile]),
-    ...bundleFiles(config),
-  ]);
+  const { ciphers, minVersion, named } = listen.secure ?? {};
   // Read before they are used, so that later changes are noticed.
-  const texts = [...files].map((file) => ({ file, text: readConfigurationFile(file) }));
-  const { ciphers, minVersion } = listen.secure ?? {};
-  const { caPem, ...first } =
+  const groups = fileGroups(config).map(({ files, read }) => {
+    return { read, texts: files.map((file) => ({ file, text: readConfigurationFile(file) })) };
+  });
+  const { caPem, ...pair } =
     'certFile' in source ? { ...readPair(source), caPem: undefined } : ownPair(config, source);
-  const tls = {
-    ...first,
-    ...othersIn(config),
+  let contents: Contents = {
+    pair,
+    named: (named ?? []).map(readNamedPair),
+    authorities: bundleFiles(config).map(readBundle),
+  };
+  const tlsOf = (from: Contents): ServingTls => ({
+    ...from.pair,
+    clientAuthorities: from.authorities,
+    ...(named === undefined ? {} : { named: pairsByName(from.named) }),
     ...(ciphers === undefined ? {} : { ciphers }),
     ...(minVersion === undefined ? {} : { minVersion }),
-  };
+  });
   let followed: readonly ReloadedFile[] = [];
   return {
-    tls,
+    tls: tlsOf(contents),
     caPem,
     follow(server) {
-      const load = () => {
-        const pair = 'certFile' in source ? readPair(source) : {};
-        server.replaceCertificate({ ...tls, ...pair, ...othersIn(config) });
-      };
-      followed = texts.map((read) => followCertificates({ ...read, load, clock, logger }));
+      followed = groups.flatMap(({ texts, read }) => {
+        const load = () => {
+          const changed = { ...contents, ...read(contents) };
+          server.replaceCertificate(tlsOf(changed));
+          contents = changed;
+        };
+        return texts.map((text) => followCertificates({ ...text, load, clock, logger }));
+      });
     },
     close() {
       for (const file of followed) file.stop();
     },
   };
+}
+
+/**
+ * The files to follow. Each group keeps its last usable contents, so that a broken file does not
+ * prevent the renewal of certificates in others.
+ */
+function fileGroups(config: ServerConfig): readonly FileGroup[] {
+  const { tls, secure } = config.listen;
+  const replaced = <T>(list: readonly T[], at: number, item: T) =>
+    list.map((before, index) => (index === at ? item : before));
+  const serving =
+    tls !== 'plaintext' && 'certFile' in tls
+      ? [{ files: [tls.certFile, tls.keyFile], read: () => ({ pair: readPair(tls) }) }]
+      : [];
+  const named = (secure?.named ?? []).map((files, at) => ({
+    files: [files.certFile, files.keyFile],
+    read: (before: Contents) => ({ named: replaced(before.named, at, readNamedPair(files)) }),
+  }));
+  const bundles = bundleFiles(config).map((file, at) => ({
+    files: [file],
+    read: ({ authorities }: Contents) => ({
+      authorities: replaced(authorities, at, readBundle(file)),
+    }),
+  }));
+  return [...serving, ...named, ...bundles];
 }
 
 type SuppliedFiles = { readonly certFile: string; readonly keyFile: string };
@@ -138,17 +189,10 @@ function ownPair(config: ServerConfig, { certDir }: { readonly certDir: string }
   return { certificate: issued.certificatePem, key: issued.keyPem, caPem: issued.caPem };
 }
 
-function othersIn(config: ServerConfig): Pick<ServingTls, 'clientAuthorities' | 'named'> {
-  const clientAuthorities = bundleFiles(config).map((file) => {
-    const bundle = readConfigurationFile(file);
-    if (bundleCertificates(bundle).length === 0) throw new Error(`${file} holds no certificate`);
-    return bundle;
-  });
-  const { named } = config.listen.secure ?? {};
-  return {
-    clientAuthorities,
-    ...(named === undefined ? {} : { named: readNamedCertificates(named) }),
-  };
+function readBundle(file: string): string {
+  const bundle = readConfigurationFile(file);
+  if (bundleCertificates(bundle).length === 0) throw new Error(`${file} holds no certificate`);
+  return bundle;
 }
 
 function bundleFiles({ authentication }: ServerConfig): readonly string[] {
