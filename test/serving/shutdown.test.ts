@@ -6,6 +6,8 @@ import { describe, expect, test } from 'vitest';
 import { atEnd, untilEnd } from '../support/cleanup.ts';
 import { configMap, connect, eventually } from '../support/harness.ts';
 import { buildPrograms, run, type ServerProcess, startProcess } from '../support/program.ts';
+import { startWebhookService } from '../support/webhook-service.ts';
+import { withServer } from '../support/with-server.ts';
 
 const programs = await untilEnd(buildPrograms());
 
@@ -96,6 +98,35 @@ describe('SIGTERM', () => {
       token: again.token,
     });
     expect(kept.status).toBe(200);
+  });
+
+  test('HEALTH-3: a watch that is admitted during the shutdown ends as well', async () => {
+    const service = await untilEnd(startWebhookService());
+    const server = await withServer({
+      authentication: {
+        webhook: { configFile: service.kubeconfig(), version: 'v1', cacheTtlMs: 0 },
+      },
+    });
+    const status = { authenticated: true, user: { username: 'amy', groups: ['system:masters'] } };
+    let answer = (_reply: object) => {};
+    service.answer = () =>
+      new Promise<object>((resolve) => {
+        answer = resolve;
+      });
+    const { calls, close } = connect(server.url);
+    atEnd(close);
+    const path = '/api/v1/configmaps?watch=true';
+    const early = await calls.watch(path);
+    const watching = calls.watch(path, { token: 'late' });
+    await eventually(() => Promise.resolve(service.received.length === 1));
+    const started = performance.now();
+    const stopped = server.server.stop();
+    await early.ended;
+    answer({ apiVersion: 'authentication.svc.io/v1', kind: 'TokenReview', status });
+    expect((await watching).status).toBe(200);
+    await (await watching).ended;
+    await stopped;
+    expect(performance.now() - started).toBeLessThan(30_000);
   });
 
   test('HEALTH-3: a watch ends without an error after its last event', async () => {

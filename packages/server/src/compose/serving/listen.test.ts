@@ -42,6 +42,21 @@ test('many streams spread over the grace period, and none outlives it', () => {
   expect(ended.length).toBe(10_000);
 });
 
+test.each([undefined, 10_000])('a stream that begins after the signal ends soon', (graceMs) => {
+  const { clock, signal, ended } = made(1, graceMs);
+  signal.fire();
+  const late = signal.subscribe(() => {
+    ended.push(99);
+    late.close();
+  });
+  signal.subscribe(() => ended.push(100)).close();
+  expect(ended).toEqual([0]);
+  clock.advance(25);
+  expect(ended).toEqual([0, 99]);
+  clock.advance(20_000);
+  expect(ended).toEqual([0, 99]);
+});
+
 const reported = (host: string, advertiseAddress?: string) => {
   const listen = { host, port: 0, tls: 'plaintext' };
   const address = createReportedAddress({ listen, advertiseAddress } as unknown as ServerConfig);

@@ -167,6 +167,7 @@ function readPattern(pattern: string): (origin: string) => boolean {
 
 /** Callbacks that run once, when the server begins to end its streams. */
 interface ShutdownSignal {
+  /** A callback that is added after the signal runs soon, but not before this returns. */
   subscribe(callback: () => void): { close(): void };
   fire(): void;
 }
@@ -189,6 +190,7 @@ export function createShutdownSignal({
   readonly graceMs: number | undefined;
 }): ShutdownSignal {
   const callbacks = new Set<() => void>();
+  let isFired = false;
   const run = (atMost: number): void => {
     for (const callback of [...callbacks].slice(0, atMost)) {
       callbacks.delete(callback);
@@ -198,9 +200,20 @@ export function createShutdownSignal({
   return {
     subscribe(callback) {
       callbacks.add(callback);
-      return { close: () => callbacks.delete(callback) };
+      const late = isFired
+        ? clock.after(0, () => {
+            if (callbacks.delete(callback)) callback();
+          })
+        : undefined;
+      return {
+        close() {
+          callbacks.delete(callback);
+          late?.stop();
+        },
+      };
     },
     fire() {
+      isFired = true;
       if (graceMs <= 0) return run(callbacks.size);
       const perSecond = Math.max((callbacks.size * 1000) / graceMs, perSecondMin);
       const perStep = Math.ceil((perSecond * stepMs) / 1000);
