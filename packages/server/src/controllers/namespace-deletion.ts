@@ -9,7 +9,7 @@ import {
 import { followBeside } from '../registry/caches.ts';
 import { decodedEntries } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/entry.ts';
-import { type ControllerTools, listEntries, removeEntries } from './tools.ts';
+import { type ControllerTools, isUnmarked, listEntries, removeEntries } from './tools.ts';
 import { createWorkQueue, type WorkQueue } from './work-queue.ts';
 
 /** Interval for rechecking content that finalizers hold, in milliseconds. */
@@ -40,8 +40,10 @@ export function startNamespaceDeletion(
   const cache = caches.of(namespaces);
   /** Removed namespaces, with the monotonic milliseconds until which late creates are removed. */
   const gone = new Map<string, number>();
+  /** `RemovedNamespace.emptied` by UID, for namespaces that are being deleted. */
+  const emptied = new Map<string, Set<string>>();
   const sweep = async (name: string, untilMs: number) => {
-    const remaining = await removeContent(options, { name, uid: undefined });
+    const remaining = await removeContent(options, { name, uid: undefined, emptied: new Set() });
     if (remaining === 'replaced') {
       gone.delete(name);
       return;
@@ -56,7 +58,9 @@ export function startNamespaceDeletion(
     const untilMs = gone.get(name);
     if (entry === undefined && untilMs !== undefined) return sweep(name, untilMs);
     if (entry === undefined || !isTerminating(entry)) return;
-    const removed = { name, uid: entry.index.uid };
+    const { uid } = entry.index;
+    const removed = { name, uid, emptied: emptied.get(uid) ?? new Set() };
+    emptied.set(uid, removed.emptied);
     const remaining = await removeContent(options, removed);
     if (remaining === 'replaced') return;
     if (remaining.count > 0) {
@@ -68,8 +72,9 @@ export function startNamespaceDeletion(
   };
   const queue: WorkQueue = createWorkQueue({ ...options, name: 'namespace', run, workers: 4 });
   const following = followBeside(cache, {
-    onEntry(name, current) {
+    onEntry(name, current, previous) {
       if (current === undefined) {
+        if (previous !== undefined) emptied.delete(previous.index.uid);
         gone.set(name, clock.monotonic() + lateWritesMs);
         queue.add(name);
       } else if (isTerminating(current)) queue.add(name);
@@ -116,6 +121,8 @@ interface RemovedNamespace {
   readonly name: string;
   /** Undefined after its removal. */
   readonly uid: string | undefined;
+  /** Storage prefixes of the kinds whose objects have been deleted once; finalizers may hold some. */
+  readonly emptied: Set<string>;
 }
 
 /** Whether another namespace of the same name has been created. */
@@ -136,7 +143,7 @@ async function removeContent(
   removed: RemovedNamespace,
 ): Promise<Remaining | 'replaced'> {
   const { caches, writer } = options;
-  const namespace = removed.name;
+  const { name: namespace, emptied } = removed;
   if (await isReplaced(options, removed)) return 'replaced';
   const resources = new Map<string, number>();
   const finalizers = new Map<string, number>();
@@ -144,12 +151,15 @@ async function removeContent(
   const seen = new Set<string>();
   for (const def of inOrder(options)) {
     const isContent = def.scope === 'Namespaced' && def.verbs.includes('delete');
-    if (!isContent || seen.has(def.storage.prefix)) continue;
-    seen.add(def.storage.prefix);
+    const { prefix } = def.storage;
+    if (!isContent || seen.has(prefix)) continue;
+    seen.add(prefix);
     try {
       const found = await listEntries(caches, { def, namespace });
       if (found.length > 0 && (await isReplaced(options, removed))) return 'replaced';
-      await removeEntries({ writer, def, entries: found });
+      const entries = emptied.has(prefix) ? found.filter(isUnmarked) : found;
+      await removeEntries({ writer, def, entries });
+      emptied.add(prefix);
     } catch (error) {
       failures.push(errorText(error));
     }

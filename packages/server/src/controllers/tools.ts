@@ -312,3 +312,11 @@ export async function removeEntries(options: {
     await Promise.all(batch);
   }
 }
+
+/**
+ * Whether an object is not being deleted. Deletes of other objects are not repeated, because each
+ * one calls the admission webhooks again.
+ */
+export function isUnmarked({ index }: Entry): boolean {
+  return index.deleting !== true;
+}

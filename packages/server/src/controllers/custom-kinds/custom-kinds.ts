@@ -16,7 +16,13 @@ import { decodeEntry } from '../../registry/object-codec.ts';
 import type { EntryChange } from '../../watchcache/contract.ts';
 import type { Entry } from '../../watchcache/entry.ts';
 import { CorruptObjectError } from '../../watchcache/store-errors.ts';
-import { type ControllerTools, listEntries, removeEntries, withoutFinalizer } from '../tools.ts';
+import {
+  type ControllerTools,
+  isUnmarked,
+  listEntries,
+  removeEntries,
+  withoutFinalizer,
+} from '../tools.ts';
 import { createWorkQueue } from '../work-queue.ts';
 import { KindTable } from './kind-table.ts';
 
@@ -52,6 +58,7 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
   const { definitions, caches, clock, logger } = options;
   const cache = caches.of(definitions);
   const kinds = new KindTable(options);
+  const emptied = new Set<string>();
   /** The current definition, including newly accepted names. */
   const current = async (name: string) => {
     await ready;
@@ -80,7 +87,7 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
   const remove = async (name: string) => {
     const crd = await current(name);
     if (crd?.metadata.deletionTimestamp === undefined) return;
-    if (await cleanUp(options, kinds, crd)) removals.addAfter(name, recheckMs);
+    if (await cleanUp({ ...options, emptied }, kinds, crd)) removals.addAfter(name, recheckMs);
   };
   // One at a time, so that two definitions never receive the same name.
   const tools = { clock, logger, queues: options.queues };
@@ -201,9 +208,18 @@ async function writeStatus(
   });
 }
 
-/** Removes the kind's objects and then the finalizer; returns true while objects remain. */
-async function cleanUp(options: CustomKindsOptions, kinds: KindTable, crd: Crd): Promise<boolean> {
-  const { writer, definitions, cleanupFinalizer, caches } = options;
+/**
+ * Removes the kind's objects and then the finalizer; returns true while objects remain.
+ * @param options.emptied UIDs of definitions whose objects have been deleted once; finalizers may
+ *   hold some
+ */
+async function cleanUp(
+  options: CustomKindsOptions & { readonly emptied: Set<string> },
+  kinds: KindTable,
+  crd: Crd,
+): Promise<boolean> {
+  const { writer, definitions, cleanupFinalizer, caches, emptied } = options;
+  const { uid = '' } = crd.metadata;
   const at = { def: definitions, namespace: '', name: crd.metadata.name ?? '' };
   const finalizers = crd.metadata.finalizers ?? [];
   if (!finalizers.includes(cleanupFinalizer)) return false;
@@ -211,7 +227,10 @@ async function cleanUp(options: CustomKindsOptions, kinds: KindTable, crd: Crd):
   const def = kinds.find(at.name);
   if (def !== undefined) {
     const all = { def, namespace: '' };
-    await removeEntries({ writer, def, entries: await listEntries(caches, all) });
+    const found = await listEntries(caches, all);
+    const entries = emptied.has(uid) ? found.filter(isUnmarked) : found;
+    await removeEntries({ writer, def, entries });
+    emptied.add(uid);
     const left = await listEntries(caches, all);
     if (left.length > 0) return true;
   }
@@ -221,6 +240,7 @@ async function cleanUp(options: CustomKindsOptions, kinds: KindTable, crd: Crd):
   await writer.change({ ...at, subresource: 'status' }, (object) =>
     withoutFinalizer(object, cleanupFinalizer),
   );
+  emptied.delete(uid);
   return false;
 }
 
