@@ -442,6 +442,29 @@ describe('StorageObjectInUseProtection', async () => {
     await eventually(async () => (await server.get(path)).status === 404, 'the claim goes');
   });
 
+  test('ADM-1: claims that are gone are not checked again when a pod goes', async () => {
+    const adds = async () => {
+      const { text } = await server.get('/metrics');
+      const queue = 'persistentvolumeclaim-protection-controller';
+      const line = new RegExp(`^workqueue_adds_total\\{name="${queue}"\\} (\\d+)$`, 'm').exec(text);
+      return Number(line?.[1]);
+    };
+    const release = async (name: string) => {
+      await mustCreate(server, core('persistentvolumeclaims'), claim(name));
+      const path = core(`persistentvolumeclaims/${name}`);
+      await server.remove(path);
+      await eventually(async () => (await server.get(path)).status === 404, `${name} goes`);
+    };
+    for (const name of ['one', 'two', 'three', 'four']) await release(name);
+    const before = await adds();
+    await mustCreate(server, core('pods'), pod('passing', { nodeName: 'n1' }));
+    await server.remove(core('pods/passing?gracePeriodSeconds=0'));
+    await release('last');
+    // The last claim may be added twice: when it is deleted, and when its finalizer is removed.
+    expect(await adds()).toBeGreaterThan(before);
+    expect(await adds()).toBeLessThanOrEqual(before + 2);
+  });
+
   test('ADM-1: a volume is removed once it is no longer bound', async () => {
     const volume = {
       apiVersion: 'v1',

@@ -21,20 +21,24 @@ export function startClaimProtection(
   options: ProtectionTools & { readonly claims: ResourceDef; readonly pods: ResourceDef },
 ): { close(): Promise<void> } {
   const { caches, pods } = options;
+  /** The namespaces of deleted claims that may be in use, by key. */
   const waiting = new Map<string, string>();
   const protection = startProtection({
     ...options,
     controller: 'persistentvolumeclaim-protection-controller',
     def: options.claims,
-    async isUsed(claim) {
+    async isUsed(claim, key) {
       const { namespace = '', name = '' } = claim.metadata;
+      // Before the pods are listed, so that none goes unnoticed.
+      waiting.set(key, namespace);
       const entries = (await listEntries(caches, { def: pods, namespace })).filter(usesClaims);
       for await (const pod of decodedEntries(entries, options.clock)) {
         if (claimNames(pod).includes(name)) return true;
       }
+      waiting.delete(key);
       return false;
     },
-    onUsed: (key, namespace) => waiting.set(key, namespace),
+    onRemoved: (key) => waiting.delete(key),
   });
   const subscription = caches.of(pods).subscribe(({ previous, current }) => {
     if (waiting.size === 0 || (current !== undefined && usesClaims(current))) return;
@@ -68,7 +72,6 @@ export function startVolumeProtection(
     controller: 'persistentvolume-protection-controller',
     def: options.volumes,
     isUsed: async (volume) => textAt(volume, 'status', 'phase') === 'Bound',
-    onUsed: () => {},
   });
 }
 
@@ -76,9 +79,8 @@ function startProtection(
   options: ProtectionTools & {
     readonly controller: string;
     readonly def: ResourceDef;
-    readonly isUsed: (object: ApiObject) => Promise<boolean>;
-    /** Called with each deleted object before the check whether it is in use. */
-    readonly onUsed: (key: string, namespace: string) => void;
+    readonly isUsed: (object: ApiObject, key: string) => Promise<boolean>;
+    readonly onRemoved?: (key: string) => void;
   },
 ): { enqueue(key: string): void; close(): Promise<void> } {
   const { caches, def, writer, finalizer } = options;
@@ -89,15 +91,15 @@ function startProtection(
     const object = decodeEntry(entry);
     if (object.metadata.finalizers?.includes(finalizer) !== true) return;
     const { namespace, name } = entry.index;
-    options.onUsed(key, namespace);
-    if (await options.isUsed(object)) return;
+    if (await options.isUsed(object, key)) return;
     await writer.change({ def, namespace, name }, (current) =>
       withoutFinalizer(current, finalizer),
     );
   };
   const queue = createWorkQueue({ ...options, name: options.controller, run, workers });
-  const subscription = cache.subscribe(({ current }) => {
+  const subscription = cache.subscribe(({ previous, current }) => {
     if (current?.index.deleting === true) queue.add(current.key);
+    if (current === undefined && previous !== undefined) options.onRemoved?.(previous.key);
   });
   const at = { def, namespace: '' };
   const first = visitEntries(options, { at, plural: 'volumes' }, ({ key, index }) => {
