@@ -478,6 +478,45 @@ describe('the configuration', () => {
     expect((await server.get('/healthz/kms-providers')).status).toBe(200);
   });
 
+  test('STORE-3: values that are read while the plugins change are readable', async () => {
+    const resources = (timeout: string) => rule(kms({ timeout }));
+    const first = await serverOf(resources('600s'));
+    await first.post(`${core}/secrets`, secret('a'));
+    await first.stop();
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    let reads = 0;
+    plugin.state.pace = async (method) => {
+      if (method !== 'Decrypt') return;
+      reads += 1;
+      plugin.state.failures.clear();
+      if (reads > 1) return;
+      await released;
+      plugin.state.failures.set('Decrypt', 14);
+    };
+    const file = configFile(resources('600s'), 'followed.json');
+    const clock = quickClock(20);
+    const server = await serverOf([], { clock, encryption: { file, reload: 'automatic' } });
+    const reading = server.get(`${core}/secrets/a`);
+    await eventually(async () => reads === 1, 'the read');
+    const { body: map } = await server.post(`${core}/configmaps`, configMap('c'));
+    const keys = [{ name: 'k', secret: Buffer.alloc(32).toString('base64') }];
+    const more = { resources: ['configmaps'], providers: [{ aesgcm: { keys } }, { identity: {} }] };
+    configFile([...resources('601s'), more], 'followed.json');
+    await eventually(async () => {
+      clock.skip(5_000);
+      // An unchanged object is written if its encryption has changed.
+      const { body } = await server.put(`${core}/configmaps/c`, map);
+      return body.metadata.resourceVersion !== map.metadata.resourceVersion;
+    }, 'the changed configuration');
+    release();
+    await reading;
+    const { status, body } = await server.get(`${core}/secrets/a`);
+    expect([status, body.data?.word]).toEqual([200, word]);
+  });
+
   test('STORE-3: a stopping server closes plugins that it is checking', async () => {
     const file = configFile(rule({ identity: {} }), 'followed.json');
     const clock = quickClock(20);

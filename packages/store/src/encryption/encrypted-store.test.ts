@@ -5,6 +5,7 @@ import { createMemoryStore } from '../memory/memory-store.ts';
 import { storeSuite } from '../suite.ts';
 import { chooseTransformers, encryptedStore } from './encrypted-store.ts';
 import type { NamedKey, Provider } from './providers.ts';
+import type { Transformer } from './transformer.ts';
 
 const key = (name: string, bytes = 32): NamedKey => ({ name, secret: randomBytes(bytes) });
 const noKms = () => {
@@ -233,4 +234,23 @@ test('STORE-3: of many watches, a change of keys ends those with unreadable valu
   store.change(choosing({ type: 'aesgcm', keys: [found, lost] }));
   const unreadable = kinds.filter((_, i) => i % 2 === 0).map((kind) => `/registry/${kind}/`);
   expect(ended).toEqual([...unreadable, '/registry/kind10']);
+});
+
+test('STORE-3: a read that fails because the keys have changed is repeated', async () => {
+  const inner = createMemoryStore();
+  await inner.put({ key: at, value, expect: 0 });
+  let fail: (error: unknown) => void = () => {};
+  const slow: Transformer = {
+    open: () =>
+      new Promise((_, reject) => {
+        fail = reject;
+      }),
+    seal: (plain) => plain,
+  };
+  const store = encryptedStore(inner, { resourceOf, choose: () => slow });
+  const reading = store.get(at);
+  store.change(choosing({ type: 'identity' }));
+  fail(new Error('the provider is closed'));
+  expect(await reading).toMatchObject({ value });
+  expect(await reading).not.toHaveProperty('unreadable');
 });

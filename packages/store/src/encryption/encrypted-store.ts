@@ -81,6 +81,8 @@ export interface EncryptedStore extends Store {
   change(choose: ChooseTransformer): void;
 }
 
+type ReadValue = Pick<StoredRecord, 'value' | 'unreadable'>;
+
 /** Carries a writer's hint, so that this process need not decrypt its own events. */
 class SealedHint {
   readonly owner: EncryptedStore;
@@ -275,12 +277,15 @@ class EncryptingStore implements EncryptedStore {
     return opened.then((plain) => ({ ...event, ...plain }));
   }
 
-  #open(key: string, stored: Buffer): MaybePromise<Pick<StoredRecord, 'value' | 'unreadable'>> {
+  #open(key: string, stored: Buffer): MaybePromise<ReadValue> {
     const done = ({ value }: Opened) => {
       this.#forgetUnreadable(key);
       return { value };
     };
-    const failed = (error: unknown) => {
+    const choose = this.#choose;
+    const failed = (error: unknown): MaybePromise<ReadValue> => {
+      // The provider may have been closed because the keys have changed meanwhile.
+      if (this.#choose !== choose) return this.#open(key, stored);
       this.#unreadable = orderedMapSet(this.#unreadable, key, key);
       const why = errorText(error);
       return { value: stored, unreadable: why };
