@@ -1,5 +1,5 @@
 import { objectMembersMax, yamlBodyLimits } from '@wheelhouse/codec';
-import { listedBytesMax, listedMax } from '@wheelhouse/machinery';
+import { type JsonObject, listedBytesMax, listedMax } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { defineThing, type ThingKind } from '../objects/apply-kinds.ts';
 import { processCpuMs } from '../support/cpu-time.ts';
@@ -12,9 +12,12 @@ const server = await withServer({ cborServed: true });
 
 beforeAll(async () => {
   namespace = await freshNamespace(server);
+  const numbers = { type: 'array', items: { type: 'integer', maximum: 3 } };
+  const set = { type: 'array', 'x-kubernetes-list-type': 'set', items: { type: 'string' } };
+  const mapOf = (additionalProperties: JsonObject) => ({ type: 'object', additionalProperties });
   const spec = {
     type: 'object',
-    properties: { sizes: { type: 'array', items: { type: 'integer', maximum: 3 } } },
+    properties: { sizes: numbers, many: mapOf(numbers), sets: mapOf(set) },
   };
   kind = await defineThing(server, [{ properties: { spec } }]);
 });
@@ -134,6 +137,19 @@ describe('errors', () => {
     expect(answer.status).toBe(422);
     expect(answer.body.details.causes).toHaveLength(listedMax);
     expect(answer.body.message).toMatch(/and 49900 more errors\]$/);
+  });
+
+  test('TRUST-2, TRUST-3: a long name around schema errors is not multiplied', async () => {
+    const name = 'n'.repeat(1_400_000);
+    const numbers = (value: unknown) => ({ many: { [name]: times(55_000, () => value) } });
+    const bodies = [numbers(9), numbers('a'), { sets: { [name]: times(55_000, () => 'a') } }];
+    for (const spec of bodies) {
+      const body = { apiVersion: `${kind.group}/v1`, kind: 'Thing', metadata: { name: 'a' }, spec };
+      const answer = await server.post(kind.path(namespace), body);
+      expect(answer.status).toBe(422);
+      expect(answer.body.message).toContain('nnn');
+      expect(answer.text.length).toBeLessThan(failureBytesMax);
+    }
   });
 
   test('TRUST-3: a long name is truncated in the details of a failure too', async () => {

@@ -171,6 +171,7 @@ export {
   boundedList,
   listedBytesMax,
   listedMax,
+  longerPath,
   omittedText,
   pairErrorsMax,
   pairWarningsMax,

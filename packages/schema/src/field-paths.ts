@@ -1,3 +1,5 @@
+import { longerPath } from '@wheelhouse/machinery';
+
 /** Maximum number of stored paths: more than a response lists, because they are sorted first. */
 const pathsMax = 1000;
 const charactersMax = 1024 * 1024;
@@ -81,15 +83,15 @@ export class FoundPaths {
  * @param parent the path of the object; empty for the root
  */
 export function childPath(parent: string, name: string): string {
-  return parent === '' ? name : `${parent}.${name}`;
+  return longerPath(parent, parent === '' ? name : `.${name}`);
 }
 
 /** Returns the path of an item of a list: `spec.items[3]`. */
 export function indexPath(parent: string, index: number): string {
-  return `${parent}[${index}]`;
+  return longerPath(parent, `[${index}]`);
 }
 
 /** Returns the path of a member of a map: `metadata.labels[a.b]`. */
 export function keyPath(parent: string, key: string): string {
-  return `${parent}[${key}]`;
+  return longerPath(parent, `[${key}]`);
 }

@@ -32,6 +32,17 @@ export function truncateText(text: string, max: number): string {
   return `${text.slice(0, kept)}... (${text.length - kept} more characters)`;
 }
 
+/** The length at which a growing path is truncated; with the number of omitted characters it fits. */
+const growingPathMax = shownPathMax - 40;
+
+/**
+ * A field path with another part. A path that is too long for a response is truncated and does not
+ * grow further, so that a long name is not copied for each error below it (TRUST-3).
+ */
+export function longerPath(path: string, part: string): string {
+  return path.length > growingPathMax ? path : truncateText(path + part, growingPathMax);
+}
+
 /** The items of a list that fit into a response, and the number of omitted ones. */
 export interface BoundedList<Item> {
   readonly items: readonly Item[];

@@ -6,13 +6,14 @@ import {
   type JsonObject,
   type JsonValue,
   listedMax,
+  longerPath,
   required,
   Stride,
   showValue,
   tooMany,
   withField,
 } from '@wheelhouse/machinery';
-import { childPath } from '../field-paths.ts';
+import { childPath, indexPath } from '../field-paths.ts';
 import { type NestedValidation, resolved, type Schema } from '../schema.ts';
 import { Pattern } from './pattern.ts';
 import {
@@ -97,6 +98,9 @@ function validatorOf(schema: Schema, use: keyof typeof validators): Validator {
   return validator;
 }
 
+/** Maximum number of errors that are compared to find duplicates. */
+const comparedMax = 10 * listedMax;
+
 /**
  * Removes duplicate errors, which nested alternatives produce. Errors beyond those that a response
  * lists are not compared.
@@ -106,7 +110,7 @@ function withoutRepeated(errors: readonly FieldError[]): readonly FieldError[] {
   const listed = new Map<string, FieldError>();
   let compared = 0;
   for (const error of errors) {
-    if (listed.size > listedMax) break;
+    if (listed.size > listedMax || compared === comparedMax) break;
     listed.set(`${error.field}: ${error.message}`, error);
     compared += 1;
   }
@@ -333,13 +337,13 @@ function itemsCheck(node: ValidationNode) {
   const open = (result: Result): void => {
     result.checks += 1;
   };
-  const children = (list: readonly JsonValue[], place: Place): readonly Child[] =>
-    check === undefined
-      ? []
-      : list.map((value, index) => {
-          const pair = place.pair === undefined ? undefined : correlateItem(place.pair, index);
-          return { value, place: { path: `${place.path}[${index}]`, pair }, check };
-        });
+  function* children(list: readonly JsonValue[], place: Place): Generator<Child, void> {
+    if (check === undefined) return;
+    for (const [index, value] of list.entries()) {
+      const pair = place.pair === undefined ? undefined : correlateItem(place.pair, index);
+      yield { value, place: { path: indexPath(place.path, index), pair }, check };
+    }
+  }
   const close = (list: readonly JsonValue[], { path }: Place, result: Result): void => {
     const size = list.length;
     if (minItems !== undefined && size < minItems) {
@@ -381,7 +385,7 @@ function membersCheck(node: ValidationNode) {
         if (node.closed) members.push({ error: forbiddenMember(place.path, name) });
         continue;
       }
-      const path = named !== undefined && atRoot ? name : `${place.path}.${name}`;
+      const path = longerPath(place.path, named !== undefined && atRoot ? name : `.${name}`);
       const isTypeMeta = atRoot && (name === 'apiVersion' || name === 'kind');
       const pair =
         place.pair === undefined || isTypeMeta ? undefined : correlateMember(place.pair, name);
@@ -399,7 +403,8 @@ function membersCheck(node: ValidationNode) {
 }
 
 function forbiddenMember(path: string, name: string): FieldError {
-  return invalid(fieldOf(path), name, `${path}.${name} in body is a forbidden property`);
+  const message = `${longerPath(path, `.${name}`)} in body is a forbidden property`;
+  return invalid(fieldOf(path), name, message);
 }
 
 function checkCount(

@@ -4,6 +4,7 @@ import {
   isObject,
   type JsonObject,
   type JsonValue,
+  longerPath,
   parseJson,
   problemText,
   shownPathMax,
@@ -285,13 +286,6 @@ export function showElement(element: PathElement): string {
   if (parsed?.kind === 'index') return `[${parsed.index}]`;
   return '{{invalid path element}}';
 }
-
-/**
- * A path in messages with another element. A path that has been truncated stays as it is, so that
- * long names in it are not copied for everything below them.
- */
-export const longerPath = (path: string, shownElement: string): string =>
-  path.length > shownPathMax ? path : truncateText(path + shownElement, shownPathMax);
 
 /** A path in messages: `.spec.containers[name="web"].image`. */
 export const showPath = (path: FieldPath): string =>

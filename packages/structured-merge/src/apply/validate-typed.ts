@@ -7,12 +7,13 @@ import {
   type JsonValue,
   listedBytesMax,
   listedMax,
+  longerPath,
   omittedText,
   Stride,
   shownTextMax,
   truncateText,
 } from '@wheelhouse/machinery';
-import { longerPath, type PathElement, showElement } from './path-element.ts';
+import { type PathElement, showElement } from './path-element.ts';
 import {
   fitting,
   itemElement,
