@@ -116,6 +116,7 @@ export { cidrsOf, isReady } from './networking/service-cidr.ts';
 export { kindsOfAllReleases } from './older/release.ts';
 export {
   type Amounts,
+  addAmounts,
   amountsOf,
   largerAmounts,
   podAmounts,

@@ -67,11 +67,15 @@ export function amountsOf(value: JsonValue | undefined): Amounts {
 /** Returns the sum of two resource lists. */
 export function sumAmounts(left: Amounts, right: Amounts): Amounts {
   const sum = new Map(left);
-  addTo(sum, right);
+  addAmounts(sum, right);
   return sum;
 }
 
-function addTo(sum: Map<string, Quantity>, amounts: Amounts): void {
+/** Adds amounts to a sum in place. */
+export function addAmounts(
+  sum: Map<string, Quantity>,
+  amounts: Iterable<readonly [string, Quantity]>,
+): void {
   for (const [name, amount] of amounts) {
     const present = sum.get(name);
     sum.set(name, present === undefined ? amount : sumQuantities([present, amount]));
@@ -124,12 +128,12 @@ export function containerAmounts(
   const running = new Map<string, Quantity>();
   const sidecars = new Map<string, Quantity>();
   const initializing = new Map<string, Quantity>();
-  for (const container of spec?.containers ?? []) addTo(running, amountsIn(container));
+  for (const container of spec?.containers ?? []) addAmounts(running, amountsIn(container));
   for (const container of spec?.initContainers ?? []) {
     const amounts = amountsIn(container);
     if ((container.restartPolicy ?? '') === 'Always') {
-      addTo(running, amounts);
-      addTo(sidecars, amounts);
+      addAmounts(running, amounts);
+      addAmounts(sidecars, amounts);
       continue;
     }
     for (const [name, amount] of amounts) {

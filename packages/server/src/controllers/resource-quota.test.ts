@@ -61,8 +61,30 @@ test('TRUST-2: many pods are counted in short steps, each for every quota', () =
   expect(steps).toBeGreaterThanOrEqual(pods.length);
   const [first, second] = last.value;
   expect(first?.totals.get('requests.cpu')?.nano).toBe(6_010_000_000n);
-  expect(first?.names).toEqual(['requests.cpu']);
+  expect([...(first?.names ?? [])]).toEqual(['requests.cpu']);
   expect(second?.totals.get('pods')).toBeUndefined();
+});
+
+test('TRUST-2: only the names of a quota are kept, however many classes claims have', () => {
+  const claims = Array.from({ length: 100 }, (_, at) => ({
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name: `c${at}`, namespace: 'default', uid: `c${at}` },
+    spec: { storageClassName: `class${at}`, resources: { requests: { storage: '1Gi' } } },
+  }));
+  const [counted] = runInOnePiece(
+    countsOf([quota({ persistentvolumeclaims: '200', 'requests.storage': '1Ti' })], {
+      evaluator: evaluator('persistentvolumeclaims'),
+      entries: entriesOf('persistentvolumeclaims', claims),
+      reserved: new Map(),
+      nowMs,
+    }),
+  );
+  const totals = [...(counted?.totals ?? [])].map(([name, { text }]) => [name, text]);
+  expect(totals).toEqual([
+    ['persistentvolumeclaims', '100'],
+    ['requests.storage', '100Gi'],
+  ]);
 });
 
 test('objects that count alike are counted without their content', () => {

@@ -1,10 +1,10 @@
 import {
   type Amounts,
+  addAmounts,
   type CatalogueSnapshot,
   largerAmounts,
   objectAt,
   type ResourceDef,
-  sumAmounts,
 } from '@wheelhouse/kinds';
 import {
   type ApiObject,
@@ -13,6 +13,7 @@ import {
   type Dialect,
   type JsonObject,
   jsonEqual,
+  type Quantity,
   runInSlices,
   type Timer,
 } from '@wheelhouse/machinery';
@@ -211,9 +212,10 @@ interface Counter {
 /** What one quota counts of one kind. */
 interface Count {
   /** The quota's names that the kind counts against. */
-  readonly names: readonly string[];
+  readonly names: ReadonlySet<string>;
   readonly scopes: readonly ScopeRequirement[];
-  totals: Amounts;
+  /** The usage by those names. */
+  readonly totals: Map<string, Quantity>;
 }
 
 const coreResources = [
@@ -285,7 +287,8 @@ export function* countsOf(
   const { evaluator, entries, reserved, nowMs } = objects;
   const counts: Count[] = [];
   for (const quota of quotas) {
-    const names = evaluator.matching(Object.keys(objectAt(quota, 'spec', 'hard') ?? {}));
+    const hard = objectAt(quota, 'spec', 'hard') ?? {};
+    const names = new Set(evaluator.matching(Object.keys(hard)));
     counts.push({ names, scopes: scopesOf(quota), totals: new Map() });
     yield;
   }
@@ -294,10 +297,10 @@ export function* countsOf(
   const { usageOfNumber } = evaluator;
   if (usageOfNumber !== undefined) {
     const totals = usageOfNumber(entries.length + unstored.length);
-    for (const count of counts) if (count.scopes.length === 0) count.totals = totals;
+    for (const count of counts) if (count.scopes.length === 0) addCounted(count, totals);
     return counts;
   }
-  const concerned = counts.filter(({ names }) => names.length > 0);
+  const concerned = counts.filter(({ names }) => names.size > 0);
   for (const entry of entries) {
     yield;
     const next = reserved.get(entry.index.uid);
@@ -327,6 +330,14 @@ function addUsage(
   const usage = forms.map((form) => evaluator.usage(form, nowMs)).reduce(largerAmounts);
   for (const count of counts) {
     const isIn = count.scopes.every((scope) => evaluator.matchesScope(current, scope));
-    if (isIn) count.totals = sumAmounts(count.totals, usage);
+    if (isIn) addCounted(count, usage);
   }
+}
+
+/** Objects may use any number of other resources, such as those of their storage classes. */
+function addCounted({ names, totals }: Count, usage: Amounts): void {
+  addAmounts(
+    totals,
+    [...usage].filter(([name]) => names.has(name)),
+  );
 }
