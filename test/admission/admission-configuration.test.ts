@@ -374,6 +374,26 @@ describe('ResourceQuota', () => {
     },
   });
 
+  test('ADM-1: limited scopes apply to Pods whatever resource they are configured for', async () => {
+    const operator = 'Exists';
+    const matchScopes = [{ scopeName: 'CrossNamespacePodAffinity', operator }];
+    const file = configFile([configuration([{ resource: 'services', matchScopes }])]);
+    const server = await serverOf({ configFile: file });
+    const path = `/api/v1/namespaces/${await freshNamespace(server)}/pods`;
+    const term = { topologyKey: 'zone', namespaces: ['other'] };
+    const podAffinity = { requiredDuringSchedulingIgnoredDuringExecution: [term] };
+    const pod = (name: string, more: object) =>
+      server.post(path, {
+        metadata: { name },
+        spec: { containers: [{ name: 'main', image: 'i' }], ...more },
+      });
+    expect((await pod('plain', {})).status).toBe(201);
+    const refused = await pod('crossing', { affinity: { podAffinity } });
+    expect(refused.body.message).toContain(
+      'insufficient quota to match these scopes: [{CrossNamespacePodAffinity Exists []}]',
+    );
+  });
+
   test('ADM-1: a limited resource is admitted only when a quota covers it', async () => {
     const file = configFile([
       configuration([

@@ -20,6 +20,20 @@ test('ADM-1: work of a namespace runs in sequence, also after a failure', async 
   expect(log).toEqual(['a begins', 'a ends', 'b begins', 'b ends', 'c begins', 'c ends']);
 });
 
+test('ADM-1: reservations expire where nothing reports stored objects', async () => {
+  const clock = new FakeClock();
+  const ledger = new QuotaLedger(clock);
+  ledger.reserve('ns', 'pods', { ...object('1'), spec: { containers: [], nodeName: 'n' } });
+  const [held] = [...(await ledger.reserved('ns', 'pods')).values()];
+  expect(held).not.toHaveProperty('spec.nodeName');
+  ledger.reserve('ns', 'pods', object('1'));
+  ledger.reserve('other', 'secrets', object('2'));
+  expect(ledger.count).toBe(2);
+  clock.advance(2 * reservationMs);
+  expect(ledger.count).toBe(0);
+  expect(ledger.takeLost('ns')).toBe(true);
+});
+
 test('ADM-1: a reservation counts until it is observed or fails', async () => {
   const clock = new FakeClock();
   const ledger = new QuotaLedger(clock);

@@ -1,7 +1,11 @@
-import type { ApiObject, Clock } from '@wheelhouse/machinery';
+import type { ApiObject, Clock, Timer } from '@wheelhouse/machinery';
+import { countedPart } from './counted-part.ts';
 
 /** How long a charge counts before its object is seen; a write that takes longer has failed. */
 export const reservationMs = 10_000;
+
+/** How long a namespace counts as lost where no controller recounts it. */
+const lostMs = 600_000;
 
 /** A charge by another server, with the revision at which it was announced. */
 interface SharedReservation {
@@ -20,7 +24,7 @@ export interface SharedReservations {
 
 interface Reservation {
   readonly resource: string;
-  readonly uid: string;
+  /** What quotas measure of the object. */
   readonly object: ApiObject;
   readonly untilMs: number;
 }
@@ -31,9 +35,13 @@ interface Reservation {
  */
 export class QuotaLedger {
   readonly #clock: Clock;
-  readonly #reservations = new Map<string, Reservation[]>();
-  /** Namespaces with charges whose objects did not appear in time. */
-  readonly #lost = new Set<string>();
+  /** By namespace and UID, the oldest first. */
+  readonly #reservations = new Map<string, Map<string, Reservation>>();
+  /**
+   * Namespaces with charges whose objects did not appear in time, and when that no longer matters.
+   */
+  readonly #lost = new Map<string, number>();
+  #expiry: Timer | undefined;
   readonly #turns = new Map<string, Promise<unknown>>();
   readonly #shared: SharedReservations | undefined;
   /**
@@ -52,6 +60,11 @@ export class QuotaLedger {
   get lateMs(): number {
     // The reservations of others depend on another clock, hence the margin.
     return this.#shared === undefined ? reservationMs : reservationMs * 1.5;
+  }
+
+  /** Number of charges of this server that still count. */
+  get count(): number {
+    return [...this.#reservations.values()].reduce((sum, own) => sum + own.size, 0);
   }
 
   /** Runs the work after all earlier work of the namespace. */
@@ -89,16 +102,23 @@ export class QuotaLedger {
   reserve(namespace: string, resource: string, object: ApiObject): void {
     const untilMs = this.#clock.monotonic() + reservationMs;
     const { uid = '' } = object.metadata;
-    const others = this.#young(namespace).filter((reservation) => reservation.uid !== uid);
-    this.#reservations.set(namespace, [...others, { resource, uid, object, untilMs }]);
+    const own = this.#reservations.get(namespace) ?? new Map<string, Reservation>();
+    this.#reservations.set(namespace, own);
+    own.delete(uid);
+    own.set(uid, { resource, object: countedPart(resource, object), untilMs });
+    this.#expireLater();
   }
 
   /** The objects of a resource that may not be stored yet, by UID. */
   async reserved(namespace: string, resource: string): Promise<ReadonlyMap<string, ApiObject>> {
     const announced = (await this.#shared?.list(namespace, resource)) ?? [];
     const unseen = announced.filter(({ uid, revision }) => this.#lastChange(uid) < revision);
-    const young = this.#young(namespace).filter((reservation) => reservation.resource === resource);
-    return new Map([...unseen, ...young].map(({ uid, object }) => [uid, object]));
+    const objects = new Map(unseen.map(({ uid, object }) => [uid, object]));
+    this.#expire(namespace);
+    for (const [uid, reservation] of this.#reservations.get(namespace) ?? []) {
+      if (reservation.resource === resource) objects.set(uid, reservation.object);
+    }
+    return objects;
   }
 
   /**
@@ -106,12 +126,15 @@ export class QuotaLedger {
    */
   seen(namespace: string, uid: string, revision: number): void {
     if (this.#shared !== undefined) this.#noteChange(uid, revision);
-    const reservations = this.#reservations.get(namespace);
-    if (reservations === undefined) return;
-    this.#keep(
-      namespace,
-      reservations.filter((reservation) => reservation.uid !== uid),
-    );
+    const own = this.#reservations.get(namespace);
+    own?.delete(uid);
+    if (own?.size === 0) this.#reservations.delete(namespace);
+  }
+
+  /** Records that the namespace has charges without objects. */
+  markLost(namespace: string): void {
+    this.#lost.set(namespace, this.#clock.monotonic() + lostMs);
+    this.#expireLater();
   }
 
   /**
@@ -119,7 +142,7 @@ export class QuotaLedger {
    * recounted.
    */
   takeLost(namespace: string): boolean {
-    this.#young(namespace);
+    this.#expire(namespace);
     // Other servers cannot announce that their charges came to nothing.
     return this.#lost.delete(namespace) || this.#shared !== undefined;
   }
@@ -137,19 +160,28 @@ export class QuotaLedger {
     this.#changes.recent.set(uid, revision);
   }
 
-  #young(namespace: string): Reservation[] {
+  #expire(namespace: string): void {
     const nowMs = this.#clock.monotonic();
-    const reservations = this.#reservations.get(namespace) ?? [];
-    const young = reservations.filter(({ untilMs }) => untilMs > nowMs);
-    if (young.length < reservations.length) {
-      this.#lost.add(namespace);
-      this.#keep(namespace, young);
+    const own = this.#reservations.get(namespace);
+    if (own === undefined) return;
+    for (const [uid, { untilMs }] of own) {
+      if (untilMs > nowMs) return;
+      own.delete(uid);
+      this.markLost(namespace);
     }
-    return young;
+    this.#reservations.delete(namespace);
   }
 
-  #keep(namespace: string, left: Reservation[]): void {
-    if (left.length === 0) this.#reservations.delete(namespace);
-    else this.#reservations.set(namespace, left);
+  /** Nothing else removes the reservations of a process whose controllers do not run. */
+  #expireLater(): void {
+    this.#expiry ??= this.#clock.after(reservationMs, () => {
+      this.#expiry = undefined;
+      for (const namespace of [...this.#reservations.keys()]) this.#expire(namespace);
+      const nowMs = this.#clock.monotonic();
+      for (const [namespace, untilMs] of this.#lost) {
+        if (untilMs <= nowMs) this.#lost.delete(namespace);
+      }
+      if (this.#reservations.size + this.#lost.size > 0) this.#expireLater();
+    });
   }
 }

@@ -44,6 +44,11 @@ describe('ADM-1: the usage of a Pod', () => {
     });
   });
 
+  test('has no overhead for a limit of zero', () => {
+    const spec = { containers: [container('a', cpu('0', '0'))], overhead: { cpu: '1' } };
+    expect(pod(spec)).toMatchObject({ 'requests.cpu': '1', 'limits.cpu': '0' });
+  });
+
   test('has no overhead for limits that it does not set', () => {
     const spec = { containers: [container('a', cpu('1'))], overhead: { cpu: '1', memory: '1Mi' } };
     expect(pod(spec)).not.toHaveProperty(['limits.cpu']);

@@ -235,9 +235,9 @@ function podEvaluator(counted: string, dialect: Dialect): QuotaEvaluator {
   };
 }
 
-/** Adds the overhead to existing limits only. */
+/** Adds the overhead to existing limits only; a limit of zero is none. */
 function withOverhead(limits: Amounts, overhead: Amounts): Amounts {
-  const added = new Map([...overhead].filter(([name]) => limits.has(name)));
+  const added = new Map([...overhead].filter(([name]) => (limits.get(name)?.nano ?? 0n) !== 0n));
   return sumAmounts(limits, added);
 }
 

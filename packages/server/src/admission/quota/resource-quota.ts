@@ -68,9 +68,18 @@ async function charge(
   const { namespace, def } = call.target;
   const find = () => tools.objects.list('resourcequotas', namespace);
   const limited = limitedFor(tools, def);
-  if (limited.length === 0 && (await find()).length === 0) return;
+  const limitedScopes = (tools.configurations.limitedResources ?? []).flatMap(
+    ({ matchScopes }) => matchScopes,
+  );
+  if (limited.length + limitedScopes.length === 0 && (await find()).length === 0) return;
   await tools.ledger.inTurn(namespace, async () => {
-    const charges = chargesOf(tools, { call, evaluator, quotas: await find(), limited });
+    const charges = chargesOf(tools, {
+      call,
+      evaluator,
+      quotas: await find(),
+      limited,
+      limitedScopes,
+    });
     if (call.context.dryRun || charges.length === 0) return;
     const [resource, object] = [resourceOf(call), asApiObject(call.object)];
     const withdraw = await tools.ledger.announce(namespace, resource, object);
@@ -92,7 +101,10 @@ interface ChargeContext {
   readonly call: AdmissionCall;
   readonly evaluator: QuotaEvaluator;
   readonly quotas: readonly ApiObject[];
+  /** The limited resources of the configuration that the write uses. */
   readonly limited: readonly LimitedResource[];
+  /** As in kube-apiserver, limited scopes apply whatever resource they are configured for. */
+  readonly limitedScopes: readonly ScopeRequirement[];
 }
 
 function usageOf(
@@ -146,27 +158,27 @@ function limitedFor(
 /** Throws if a limited resource is used that no quota covers. */
 function checkCovered(
   tools: AdmissionTools,
-  { call, evaluator, quotas, limited }: ChargeContext,
+  { call, evaluator, quotas, limited, limitedScopes }: ChargeContext,
   covered: ReadonlySet<string>,
 ): void {
   const { object } = call;
-  if (object === undefined || limited.length === 0) return;
+  if (object === undefined) return;
   const parts = limited.flatMap(({ matchContains }) => matchContains);
-  const uncovered = [...usageOf(tools, evaluator, object)]
+  const usage = parts.length === 0 ? [] : usageOf(tools, evaluator, object);
+  const uncovered = [...usage]
     .filter(([name, { nano }]) => nano > 0n && !covered.has(name))
     .map(([name]) => name)
     .filter((name) => parts.some((part) => name.includes(part)));
   if (uncovered.length > 0) {
     throw refusal(call, `insufficient quota to consume: ${uncovered.sort().join(',')}`);
   }
+  if (limitedScopes.length === 0) return;
   const matched = (scopes: readonly ScopeRequirement[]) =>
     scopes.filter((scope) => evaluator.matchesScope(object, scope));
   const coveredScopes = new Set(
     quotas.flatMap((quota) => matched(scopesOf(quota))).map(scopeNameOf),
   );
-  const open = limited
-    .flatMap(({ matchScopes }) => matched(matchScopes))
-    .filter((scope) => !coveredScopes.has(scopeNameOf(scope)));
+  const open = matched(limitedScopes).filter((scope) => !coveredScopes.has(scopeNameOf(scope)));
   if (open.length === 0) return;
   const shown = open.map(
     ({ scopeName, operator, values }) => `{${scopeName} ${operator} [${values.join(' ')}]}`,
@@ -230,7 +242,10 @@ function checkRoom(call: AdmissionCall, quota: Stored<ResourceQuota>, amounts: A
   );
 }
 
-/** Charges the quotas in order; reverts earlier charges if a later one is refused. */
+/**
+ * Charges the quotas in order; reverts earlier charges if a later one is refused. A quota that is
+ * deleted meanwhile limits nothing.
+ */
 async function makeCharges(
   tools: AdmissionTools,
   call: AdmissionCall,
@@ -239,19 +254,26 @@ async function makeCharges(
   const charged: Charge[] = [];
   try {
     for (const charge of charges) {
-      await changeUsed(tools, { call, charge, sign: 1n });
-      charged.push(charge);
+      if (await changeUsed(tools, { call, charge, sign: 1n })) charged.push(charge);
     }
   } catch (error) {
-    for (const charge of charged) await changeUsed(tools, { call, charge, sign: -1n });
+    for (const charge of charged) {
+      try {
+        await changeUsed(tools, { call, charge, sign: -1n });
+      } catch (failure) {
+        tools.ledger.markLost(call.target.namespace);
+        tools.log('a charge to a resource quota could not be reverted', failure);
+      }
+    }
     throw error;
   }
 }
 
+/** @returns whether the quota exists */
 async function changeUsed(
   tools: AdmissionTools,
   { call, charge, sign }: { call: AdmissionCall; charge: Charge; sign: 1n | -1n },
-): Promise<void> {
+): Promise<boolean> {
   const def = tools.kindOf('resourcequotas');
   const version = def?.versions[0];
   if (def === undefined || version === undefined) throw internalError('there are no quotas');
@@ -262,7 +284,7 @@ async function changeUsed(
     name: charge.quota,
     subresource: 'status',
   };
-  await write(tools.registry(), {
+  const charging = write(tools.registry(), {
     operation: 'update',
     target,
     context: serverContext,
@@ -277,6 +299,13 @@ async function changeUsed(
     source: 'patched',
     onAbsent: 'refuse',
   });
+  try {
+    await charging;
+    return true;
+  } catch (error) {
+    if (error instanceof StatusError && error.status.reason === 'NotFound') return false;
+    throw error;
+  }
 }
 
 function changedAmounts(used: Amounts, amounts: Amounts, sign: 1n | -1n): JsonObject {
