@@ -48,6 +48,8 @@ export function policyPhase(
     await Promise.all([from.policies.ready, from.bindings.ready]).catch((error: unknown) => {
       // The next call starts over.
       if (source === from) source = undefined;
+      from.policies.close();
+      from.bindings.close();
       throw error;
     });
     const current = hooks(from);
@@ -96,9 +98,15 @@ function hooksKeeper(): (source: PolicySource) => readonly PolicyHook[] {
     const now = { policies: source.policies.current(), bindings: source.bindings.current() };
     if (now.policies !== policies || now.bindings !== bindings) {
       ({ policies, bindings } = now);
+      const byPolicy = new Map<string, Binding[]>();
+      for (const binding of now.bindings) {
+        const own = byPolicy.get(binding.policyName);
+        if (own === undefined) byPolicy.set(binding.policyName, [binding]);
+        else own.push(binding);
+      }
       hooks = now.policies.flatMap((policy) => {
-        const own = now.bindings.filter(({ policyName }) => policyName === policy.name);
-        return own.length === 0 ? [] : [{ policy, bindings: own }];
+        const own = byPolicy.get(policy.name);
+        return own === undefined ? [] : [{ policy, bindings: own }];
       });
     }
     return hooks;
