@@ -2,7 +2,7 @@ import type { Pod } from '@wheelhouse/kinds/types/core/v1';
 import type { ApiObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import { as, bindingOf, mustCreate, rbacPath, roleOf } from '../authentication/token-users.ts';
-
+import { establish } from '../custom-kinds/custom-kinds.ts';
 import {
   type ConfigChange,
   configMap,
@@ -93,6 +93,18 @@ test('ADM-1: NamespaceAutoProvision creates the namespace, except in a dry run',
       },
     ]);
   });
+});
+
+test('API-8: a custom kind that is named like a review needs an existing namespace', async () => {
+  const server = await withServer();
+  const plural = 'localsubjectaccessreviews';
+  await establish(server, { group: 'example.com', plural, kind: 'LocalSubjectAccessReview' });
+  const answer = await server.post(`/apis/example.com/v1/namespaces/nowhere/${plural}`, {
+    apiVersion: 'example.com/v1',
+    kind: 'LocalSubjectAccessReview',
+    metadata: { name: 'a' },
+  });
+  expect([answer.status, answer.body.message]).toEqual([404, 'namespaces "nowhere" not found']);
 });
 
 test('ADM-1: NamespaceExists refuses missing namespaces when NamespaceLifecycle is off', async () => {

@@ -19,6 +19,8 @@ export function namespaceLifecycle(
   ]);
   const isNamespaceKind = (call: AdmissionCall) =>
     call.target.def.group === '' && call.target.def.resource === 'namespaces';
+  const isAccessReview = ({ target: { def } }: AdmissionCall) =>
+    def.resource === 'localsubjectaccessreviews' && def.group === dialect.group('authorization');
   const checkDeletable = (call: AdmissionCall): undefined => {
     if (!permanent.has(call.name)) return;
     const why = 'this namespace may not be deleted';
@@ -32,7 +34,7 @@ export function namespaceLifecycle(
       const { namespace } = call.target;
       if (call.operation !== 'CREATE' || namespace === '') return undefined;
       // A review must not disclose whether the namespace exists.
-      if (call.target.def.resource === 'localsubjectaccessreviews') return undefined;
+      if (isAccessReview(call)) return undefined;
       return objects
         .get('namespaces', { namespace: '', name: namespace })
         .then((namespaceObject) => checkOpen(call, namespaceObject));

@@ -242,6 +242,8 @@ interface Selecting {
   readonly call: AdmissionCall;
   readonly tools: AdmissionTools;
   readonly metrics: HookMetrics;
+  /** Conversions that hooks share because none of them changes the object, by served version. */
+  readonly conversions?: Map<Served['version'], MaybePromise<ConvertedCall>>;
 }
 
 /**
@@ -255,7 +257,8 @@ export async function invocationOf(hook: Hook, at: Selecting): Promise<Invocatio
   if (served === undefined || !selectsObject(hook.objectSelector, call)) return undefined;
   const { objects } = tools;
   if (!(await selectsNamespace(hook.namespaceSelector, { call, facts, objects }))) return undefined;
-  const converted = askedOf(call, { facts, served, tools });
+  const converted = at.conversions?.get(served.version) ?? askedOf(call, { facts, served, tools });
+  at.conversions?.set(served.version, converted);
   const convertedCall = converted instanceof Promise ? await converted : converted;
   const invocation = { hook, convertedCall, served };
   if (hook.conditions.length === 0) return invocation;

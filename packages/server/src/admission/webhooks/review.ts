@@ -1,4 +1,4 @@
-import { decodeReviewAnswer, encodeJson } from '@wheelhouse/codec';
+import { decodeReviewAnswer, jsonText } from '@wheelhouse/codec';
 import { schemaOf } from '@wheelhouse/kinds';
 import {
   type ApiObject,
@@ -60,28 +60,36 @@ export function reviewVersion(accepted: readonly string[]): ReviewVersion | unde
     | undefined;
 }
 
+/** The JSON texts of a call's objects, which the reviews of all its hooks share. */
+const objectTexts = new WeakMap<ConvertedCall, string>();
+
+/** The members `object` and `oldObject` of a review, which are its last. */
+function objectsText(convertedCall: ConvertedCall): string {
+  const cached = objectTexts.get(convertedCall);
+  if (cached !== undefined) return cached;
+  const { object = null, old = null } = convertedCall;
+  const text = `"object":${jsonText(object)},"oldObject":${jsonText(old)}`;
+  objectTexts.set(convertedCall, text);
+  return text;
+}
+
 /** Builds the AdmissionReview of a request. */
 export function reviewOf(
   convertedCall: ConvertedCall,
   at: { version: ReviewVersion; dialect: Dialect },
 ): Review {
   const uid = randomUuid();
-  const review: JsonObject = {
+  const type = {
     kind: 'AdmissionReview',
     apiVersion: apiVersionOf({ group: at.dialect.group('admission'), version: at.version }),
-    request: { uid, ...requestOf(convertedCall, at.dialect) },
   };
-  return { version: at.version, uid, body: `${encodeJson(review).toString('utf8')}\n` };
+  const fields = { uid, ...requestFields(convertedCall, at.dialect) };
+  const request = `${opened(fields)},${objectsText(convertedCall)}}`;
+  return { version: at.version, uid, body: `${opened(type)},"request":${request}}\n` };
 }
 
-function requestOf(convertedCall: ConvertedCall, dialect: Dialect): JsonObject {
-  const { object, old } = convertedCall;
-  return {
-    ...requestFields(convertedCall, dialect),
-    object: object ?? null,
-    oldObject: old ?? null,
-  };
-}
+/** The JSON text of an object with members, without its end. */
+const opened = (object: JsonObject): string => jsonText(object).slice(0, -1);
 
 /** The fields of an AdmissionRequest without the objects and the UID; empty names are omitted. */
 export function requestFields(

@@ -1,4 +1,4 @@
-import { timedOut } from '@wheelhouse/machinery';
+import { runInSlices, timedOut } from '@wheelhouse/machinery';
 import type { AdmissionTools } from '../tools.ts';
 import {
   callHook,
@@ -16,16 +16,24 @@ export function validatingDispatch(tools: AdmissionTools): Dispatch {
   const metrics = hookMetrics(tools.metrics, 'validating');
   return async (call, hooks) => {
     const invocations: Invocation[] = [];
+    const conversions: NonNullable<Parameters<typeof invocationOf>[1]['conversions']> = new Map();
     for (const hook of hooks) {
-      const invocation = await invocationOf(hook, { call, tools, metrics });
+      const invocation = await invocationOf(hook, { call, tools, metrics, conversions });
       if (invocation !== undefined) invocations.push(invocation);
     }
     if (invocations.length === 0) return;
     if (call.context.expired()) throw timedOut('write');
     const startMs = tools.clock.monotonic();
-    const outcomes = await Promise.all(
-      invocations.map((invocation, index) => callOne(invocation, { tools, metrics, index })),
-    );
+    // Each call copies the review, so the calls begin in steps.
+    const begun: Promise<Error | undefined>[] = [];
+    function* begin(): Generator<void, void> {
+      for (const [index, invocation] of invocations.entries()) {
+        begun.push(callOne(invocation, { tools, metrics, index }));
+        yield;
+      }
+    }
+    await runInSlices(begin(), tools.clock);
+    const outcomes = await Promise.all(begun);
     call.context.request?.askedOthers(tools.clock.monotonic() - startMs);
     const refusal = outcomes.find((outcome) => outcome !== undefined);
     if (refusal !== undefined) throw refusal;

@@ -8,7 +8,7 @@ import {
 import { untilEnd } from '../support/cleanup.ts';
 import { withServer } from '../support/with-server.ts';
 import { type PolicyKit, policyKit } from './admission-policies.ts';
-import { registration } from './admission-service.ts';
+import { hooksOf, registration, startAdmissionService } from './admission-service.ts';
 
 /** What a policy does with each object. */
 const effects = {
@@ -31,7 +31,14 @@ const server = await withServer({
   featureGates: readFeatureGates(['MutatingAdmissionPolicy=true']).gates,
 });
 const multi = await establishMulti(server, conversionBy(service));
+const hookService = await untilEnd(startAdmissionService());
+const { hooked, unhook } = hooksOf(() => ({
+  server,
+  service: hookService,
+  namespace: kits?.Validating.namespace ?? '',
+}));
 beforeEach(async () => {
+  await unhook();
   service.reset();
   await kits?.Validating.clear();
   await kits?.Mutating.clear();
@@ -89,4 +96,24 @@ test('ADM-3: a mutating policy denies the request for itself, without its bindin
   expect(answer.body.message).toBe(
     `policy "${policy}" denied request: failed to configure policy: ${why()}`,
   );
+});
+
+test('ADM-2: validating webhooks of one version share its conversion', async () => {
+  const rule = { operations: ['CREATE'], apiGroups: [multi.group], apiVersions: ['v1beta2'] };
+  const rules = [{ ...rule, resources: ['multis'] }];
+  const names = ['a', 'b', 'c'].map((name) => `${name}.example.com`);
+  await hooked('validating', ...names.map((name) => ({ name, path: `/${name}`, rules })));
+  const path = multi.at('v1beta1', kits?.Validating.namespace);
+  expect((await server.post(path, multi.object('v1beta1', 'one'))).status).toBe(201);
+  expect(service.asked()).toEqual(['one v1beta1>v1beta2']);
+  for (const name of names) {
+    expect(hookService.at(`/${name}`).map(({ request }) => request)).toMatchObject([
+      {
+        kind: { version: 'v1beta2' },
+        requestKind: { version: 'v1beta1' },
+        object: { metadata: { name: 'one' }, spec: { contentv2: { key: 'value' } } },
+        oldObject: null,
+      },
+    ]);
+  }
 });
