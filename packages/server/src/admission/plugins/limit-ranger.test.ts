@@ -55,6 +55,21 @@ describe('ADM-1: defaults of a LimitRange', () => {
     );
   });
 
+  test('TRUST-2: of all LimitRanges together cost a Pod a bounded number of steps', async () => {
+    const names = Array.from({ length: 300 }, (_, at) => [`example.com/r${at}`, '1']);
+    const many = () => range({ type: 'Container', defaultRequest: Object.fromEntries(names) });
+    const containers = Array.from({ length: 400 }, (_, at) => ({ name: `c${at}` }));
+    const cost = (...ranges: ApiObject[]) =>
+      refusalOf(
+        plugin(...ranges).mutate,
+        admissionCall({ resource: 'pods', object: pod({ containers }) }),
+      );
+    expect(await cost(many())).toBeUndefined();
+    expect(await cost(many(), many())).toBe(
+      'the check of limits needs more work than one request may cost',
+    );
+  });
+
   test('do not change a complete Pod', async () => {
     const resources = { requests: { cpu: '1' }, limits: { cpu: '1', memory: '1Gi' } };
     const object = pod({ containers: [{ name: 'a', resources }] });

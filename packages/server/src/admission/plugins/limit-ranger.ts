@@ -11,15 +11,16 @@ import {
 import type {
   Container,
   LimitRange,
-  LimitRangeItem,
   PersistentVolumeClaim,
   Pod,
 } from '@wheelhouse/kinds/types/core/v1';
 import {
   type ApiObject,
   aggregateText,
+  appendAll,
   type JsonObject,
   type Quantity,
+  runInSlices,
   WorkBudget,
 } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
@@ -38,16 +39,16 @@ export function limitRanger(tools: AdmissionTools): AdmissionPlugin {
     async mutate(call) {
       const object = limited(call);
       if (object === undefined || call.target.def.resource !== 'pods') return;
-      for (const range of await ranges(call)) setDefaults(object, { range, annotation });
+      const work = setDefaults(object, { ranges: await ranges(call), annotation });
+      await runInSlices(work, tools.clock);
     },
     async validate(call) {
       const object = limited(call);
       if (object === undefined) return;
+      const isPod = call.target.def.resource === 'pods';
+      const problemsIn = isPod ? podProblems(object) : claimProblems(object);
       for (const range of await ranges(call)) {
-        const problems =
-          call.target.def.resource === 'pods'
-            ? podProblems(object, range)
-            : claimProblems(object, range);
+        const problems = await runInSlices(problemsIn(range), tools.clock);
         if (problems.length > 0) throw refusal(call, aggregateText(problems));
       }
     },
@@ -73,13 +74,29 @@ const limitStepsMax = 200_000;
 
 const limitBudget = () => new WorkBudget({ what: 'the check of limits', steps: limitStepsMax });
 
-const countAt = (limit: Stored<LimitRangeItem>, ...members: readonly string[]) =>
-  members.reduce((sum, member) => sum + Object.keys(objectAt(limit, member) ?? {}).length, 0);
-
-function setDefaults(
+/** Sets the defaults of each range in turn, in steps, with one budget for all. */
+function* setDefaults(
   pod: Stored<Pod>,
-  { range, annotation }: { range: ApiObject; annotation: string },
-): void {
+  { ranges, annotation }: { ranges: readonly ApiObject[]; annotation: string },
+): Generator<void, void> {
+  const budget = limitBudget();
+  for (const range of ranges) {
+    const changes = yield* setDefaultsOf(range, pod, budget);
+    if (changes.length === 0) continue;
+    const annotations = pod.metadata.annotations ?? {};
+    pod.metadata.annotations = {
+      ...annotations,
+      [annotation]: `LimitRanger plugin set: ${changes.join('; ')}`,
+    };
+  }
+}
+
+/** @returns what it set, in words */
+function* setDefaultsOf(
+  range: ApiObject,
+  pod: Stored<Pod>,
+  budget: WorkBudget,
+): Generator<void, readonly string[]> {
   const requests: JsonObject = {};
   const limits: JsonObject = {};
   for (const limit of limitsOf(range)) {
@@ -88,7 +105,6 @@ function setDefaults(
     Object.assign(limits, limit.default);
   }
   const changes: string[] = [];
-  const budget = limitBudget();
   const defaultCount = Object.keys(requests).length + Object.keys(limits).length;
   const kinds = [
     ['containers', 'container'],
@@ -96,6 +112,7 @@ function setDefaults(
   ] as const;
   for (const [member, word] of kinds) {
     for (const container of objectsAt(pod, 'spec', member)) {
+      yield;
       budget.spend(defaultCount);
       const subject = `${word} ${textAt(container, 'name')}`;
       const fill = (field: 'requests' | 'limits', defaults: JsonObject, noun: string) => {
@@ -106,12 +123,7 @@ function setDefaults(
       fill('limits', limits, 'limit');
     }
   }
-  if (changes.length === 0) return;
-  const annotations = pod.metadata.annotations ?? {};
-  pod.metadata.annotations = {
-    ...annotations,
-    [annotation]: `LimitRanger plugin set: ${changes.join('; ')}`,
-  };
+  return changes;
 }
 
 /** Sets missing values; returns their names, sorted. */
@@ -133,23 +145,62 @@ interface Asked {
   readonly limits: Amounts;
 }
 
-function podProblems(pod: Stored<Pod>, range: ApiObject): readonly string[] {
-  const spec = pod.spec;
-  const containers = [...(spec?.containers ?? []), ...(spec?.initContainers ?? [])];
-  const budget = limitBudget();
-  return limitsOf(range).flatMap((limit) => {
-    switch (limit.type ?? '') {
-      case 'Container':
-        budget.spend(containers.length * countAt(limit, 'min', 'max', 'maxLimitRequestRatio'));
-        return containers.flatMap((container) => limitProblems(limit, askedBy(container)));
-      case 'Pod': {
-        const requests = podAmounts(spec, 'requests');
-        return limitProblems(limit, { requests, limits: podAmounts(spec, 'limits') });
-      }
-      default:
-        return [];
-    }
+/** The limits of one type in a LimitRange, read once. */
+interface Bounds {
+  readonly type: string;
+  readonly min: BoundList;
+  readonly max: BoundList;
+  readonly ratio: BoundList;
+}
+
+/** In order of names; kube-apiserver has no order. */
+type BoundList = readonly (readonly [name: string, bound: Quantity])[];
+
+/** The bounds of each LimitRange: admission reads the same objects until they change. */
+const boundsOfRanges = new WeakMap<ApiObject, readonly Bounds[]>();
+
+function boundsOf(range: ApiObject): readonly Bounds[] {
+  const cached = boundsOfRanges.get(range);
+  if (cached !== undefined) return cached;
+  const bounds = limitsOf(range).map((limit): Bounds => {
+    const listed = (member: string) =>
+      [...amountsOf(objectAt(limit, member))].sort(([left], [right]) => (left < right ? -1 : 1));
+    return {
+      type: limit.type ?? '',
+      min: listed('min'),
+      max: listed('max'),
+      ratio: listed('maxLimitRequestRatio'),
+    };
   });
+  boundsOfRanges.set(range, bounds);
+  return bounds;
+}
+
+type ProblemsIn = (range: ApiObject) => Generator<void, readonly string[]>;
+
+/** Finds the problems of a pod with one range after the other, in steps, with one budget. */
+function podProblems({ spec }: Stored<Pod>): ProblemsIn {
+  const budget = limitBudget();
+  const list = [...(spec?.containers ?? []), ...(spec?.initContainers ?? [])];
+  const containers = list.map(askedBy);
+  let whole: Asked | undefined;
+  return function* (range) {
+    const problems: string[] = [];
+    for (const bounds of boundsOf(range)) {
+      const { type, min, max, ratio } = bounds;
+      if (type === 'Pod') {
+        whole ??= { requests: podAmounts(spec, 'requests'), limits: podAmounts(spec, 'limits') };
+      }
+      const subjects = type === 'Container' ? containers : type === 'Pod' && whole ? [whole] : [];
+      for (const subject of subjects) {
+        yield;
+        budget.spend(min.length + max.length + ratio.length);
+        appendAll(problems, limitProblems(bounds, subject));
+      }
+      yield;
+    }
+    return problems;
+  };
 }
 
 function askedBy(container: Stored<Container>): Asked {
@@ -157,19 +208,7 @@ function askedBy(container: Stored<Container>): Asked {
   return { requests: amountsIn('requests'), limits: amountsIn('limits') };
 }
 
-/** The problems with the bounds of a member, in order of names; kube-apiserver has no order. */
-function boundProblems(
-  limit: Stored<LimitRangeItem>,
-  member: string,
-  problem: (name: string, bound: Quantity) => string | undefined,
-): string[] {
-  return [...amountsOf(objectAt(limit, member))]
-    .sort(([left], [right]) => (left < right ? -1 : 1))
-    .flatMap(([name, bound]) => problem(name, bound) ?? []);
-}
-
-function limitProblems(limit: Stored<LimitRangeItem>, amounts: Asked): readonly string[] {
-  const type = limit.type ?? '';
+function limitProblems({ type, min, max, ratio }: Bounds, amounts: Asked): readonly string[] {
   const at = (name: string) => ({
     type,
     name,
@@ -177,23 +216,31 @@ function limitProblems(limit: Stored<LimitRangeItem>, amounts: Asked): readonly 
     limit: amounts.limits.get(name),
   });
   return [
-    ...boundProblems(limit, 'min', (name, bound) => tooLittle(at(name), bound)),
-    ...boundProblems(limit, 'max', (name, bound) => tooMuch(at(name), bound)),
-    ...boundProblems(limit, 'maxLimitRequestRatio', (name, bound) => tooWide(at(name), bound)),
+    ...min.flatMap(([name, bound]) => tooLittle(at(name), bound) ?? []),
+    ...max.flatMap(([name, bound]) => tooMuch(at(name), bound) ?? []),
+    ...ratio.flatMap(([name, bound]) => tooWide(at(name), bound) ?? []),
   ];
 }
 
-function claimProblems(claim: Stored<PersistentVolumeClaim>, range: ApiObject): readonly string[] {
+function claimProblems(claim: Stored<PersistentVolumeClaim>): ProblemsIn {
   const requests = amountsOf(claim.spec?.resources?.requests);
-  return limitsOf(range).flatMap((limit) => {
-    const type = limit.type ?? '';
-    if (type !== 'PersistentVolumeClaim') return [];
-    const at = (name: string) => ({ type, name, request: requests.get(name), limit: undefined });
-    return [
-      ...boundProblems(limit, 'min', (name, bound) => tooLittle(at(name), bound)),
-      ...boundProblems(limit, 'max', (name, bound) => tooMuchRequested(at(name), bound)),
-    ];
-  });
+  return function* (range) {
+    const problems: string[] = [];
+    for (const { type, min, max } of boundsOf(range)) {
+      yield;
+      if (type !== 'PersistentVolumeClaim') continue;
+      const at = (name: string) => ({ type, name, request: requests.get(name), limit: undefined });
+      appendAll(
+        problems,
+        min.flatMap(([name, bound]) => tooLittle(at(name), bound) ?? []),
+      );
+      appendAll(
+        problems,
+        max.flatMap(([name, bound]) => tooMuchRequested(at(name), bound) ?? []),
+      );
+    }
+    return problems;
+  };
 }
 
 interface Compared {

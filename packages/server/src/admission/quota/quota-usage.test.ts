@@ -93,11 +93,11 @@ describe('ADM-1: the usage of a Pod', () => {
       initContainers: [container('i', {})],
     };
     const names = ['requests.memory', 'pods', 'requests.cpu'];
-    expect(missing(object(spec), names)).toBe(
+    expect(missing(object(spec))(names)).toBe(
       'must specify requests.cpu for: a,i; requests.memory for: a,b,i',
     );
-    expect(missing(object({ containers: [container('b', cpu('1'))] }), ['cpu'])).toBeUndefined();
-    expect(missing(object(spec), ['pods', 'requests.ephemeral-storage'])).toBeUndefined();
+    expect(missing(object({ containers: [container('b', cpu('1'))] }))(['cpu'])).toBeUndefined();
+    expect(missing(object(spec))(['pods', 'requests.ephemeral-storage'])).toBeUndefined();
   });
 
   test.each<[string, JsonObject, boolean]>([

@@ -37,8 +37,11 @@ export interface QuotaEvaluator {
   /** The usage of so many objects, if it does not depend on their content. */
   readonly usageOfNumber?: (number: number) => Amounts;
   matchesScope(object: ApiObject, requirement: ScopeRequirement): boolean;
-  /** Fields that an object must set if a quota counts it; undefined if all are set. */
-  missing(object: ApiObject, names: readonly string[]): string | undefined;
+  /**
+   * Returns what tells which fields the object must set if a quota counts it by these names;
+   * undefined if all are set.
+   */
+  missing(object: ApiObject): (names: readonly string[]) => string | undefined;
 }
 
 const billion = 1_000_000_000n;
@@ -85,7 +88,7 @@ function plain(names: readonly string[]): Omit<QuotaEvaluator, 'grows' | 'usage'
   return {
     matching: (candidates) => candidates.filter((name) => ownNames.has(name)),
     matchesScope: () => false,
-    missing: () => undefined,
+    missing: () => () => undefined,
   };
 }
 
@@ -214,25 +217,37 @@ function podEvaluator(counted: string, dialect: Dialect): QuotaEvaluator {
       return new Map([...usage, ['pods', count(1)], ...usageFor(requests, limits)]);
     },
     matchesScope: podMatches,
-    missing: (pod, names) => {
-      const demandedNames = names.filter((name) => demanded.has(name)).sort();
+    missing: (pod) => {
       const spec = objectAt(pod, 'spec');
-      if (statesPodAmounts(spec)) return undefined;
-      const containers = [...objectsAt(spec, 'containers'), ...objectsAt(spec, 'initContainers')];
-      const containerUsages = containers.map((container) => {
-        const list = (member: string) => amountsOf(objectAt(container, 'resources', member));
-        return { container, usage: usageFor(list('requests'), list('limits')) };
-      });
-      const parts = demandedNames.flatMap((name) => {
-        const silent = containerUsages.filter(({ usage }) => !usage.has(name));
-        const containerNames = [
-          ...new Set(silent.map(({ container }) => textAt(container, 'name'))),
-        ].sort();
-        return containerNames.length === 0 ? [] : [`${name} for: ${containerNames.join(',')}`];
-      });
-      return parts.length === 0 ? undefined : `must specify ${parts.join('; ')}`;
+      let silent: ReadonlyMap<string, readonly string[]> | undefined;
+      return (names) => {
+        const demandedNames = names.filter((name) => demanded.has(name)).sort();
+        if (demandedNames.length === 0 || statesPodAmounts(spec)) return undefined;
+        silent ??= silentContainers(spec, usageFor);
+        const parts = demandedNames.flatMap((name) => {
+          const containers = silent?.get(name) ?? [];
+          return containers.length === 0 ? [] : [`${name} for: ${containers.join(',')}`];
+        });
+        return parts.length === 0 ? undefined : `must specify ${parts.join('; ')}`;
+      };
     },
   };
+}
+
+/** The sorted names of the containers that do not set each of the demanded amounts. */
+function silentContainers(
+  spec: Stored<PodSpec> | undefined,
+  usageFor: (requests: Amounts, limits: Amounts) => Amounts,
+): ReadonlyMap<string, readonly string[]> {
+  const silent = new Map([...demanded].map((name) => [name, new Set<string>()]));
+  for (const container of [...(spec?.containers ?? []), ...(spec?.initContainers ?? [])]) {
+    const list = (member: string) => amountsOf(objectAt(container, 'resources', member));
+    const usage = usageFor(list('requests'), list('limits'));
+    for (const [name, containers] of silent) {
+      if (!usage.has(name)) containers.add(textAt(container, 'name'));
+    }
+  }
+  return new Map([...silent].map(([name, containers]) => [name, [...containers].sort()]));
 }
 
 /** Adds the overhead to existing limits only; a limit of zero is none. */

@@ -11,6 +11,7 @@ import {
   asApiObject,
   internalError,
   type JsonObject,
+  runInSlices,
   StatusError,
   sumQuantities,
 } from '@wheelhouse/machinery';
@@ -73,13 +74,14 @@ async function charge(
   );
   if (limited.length + limitedScopes.length === 0 && (await find()).length === 0) return;
   await tools.ledger.inTurn(namespace, async () => {
-    const charges = chargesOf(tools, {
+    const work = chargesOf(tools, {
       call,
       evaluator,
       quotas: await find(),
       limited,
       limitedScopes,
     });
+    const charges = await runInSlices(work, tools.clock);
     if (call.context.dryRun || charges.length === 0) return;
     const [resource, object] = [resourceOf(call), asApiObject(call.object)];
     const withdraw = await tools.ledger.announce(namespace, resource, object);
@@ -117,32 +119,44 @@ function usageOf(
 
 /**
  * The charges of a write; throws 403 for the first quota that would be exceeded or whose usage is
- * unknown.
+ * unknown. In steps.
  */
-function chargesOf(tools: AdmissionTools, context: ChargeContext): readonly Charge[] {
+function* chargesOf(
+  tools: AdmissionTools,
+  context: ChargeContext,
+): Generator<void, readonly Charge[]> {
   const { call, evaluator, quotas } = context;
   const { object } = call;
   if (object === undefined) return [];
-  const counting = quotas.flatMap((quota) => {
+  const missing = evaluator.missing(asApiObject(object));
+  const counting: { readonly quota: ApiObject; readonly names: readonly string[] }[] = [];
+  for (const quota of quotas) {
+    yield;
     const hard = objectAt(quota, 'status', 'hard') ?? {};
     const names = evaluator.matching(Object.keys(hard));
     const isIn = scopesOf(quota).every((scope) => evaluator.matchesScope(object, scope));
-    return names.length > 0 && isIn ? [{ quota, names }] : [];
-  });
-  for (const { quota, names } of counting) checkReported({ call, evaluator, quota, names });
+    if (names.length > 0 && isIn) counting.push({ quota, names });
+  }
+  for (const { quota, names } of counting) {
+    yield;
+    checkReported({ call, missing: missing(names), quota, names });
+  }
   const delta = increase(
     usageOf(tools, evaluator, object),
     call.operation === 'UPDATE' ? usageOf(tools, evaluator, call.old) : new Map(),
   );
   if (delta.size === 0) return [];
   checkCovered(tools, context, new Set(counting.flatMap(({ names }) => names)));
-  return counting.flatMap(({ quota, names }) => {
+  const charges: Charge[] = [];
+  for (const { quota, names } of counting) {
+    yield;
     const counted = new Set(names);
     const amounts = new Map([...delta].filter(([name]) => counted.has(name)));
-    if (amounts.size === 0) return [];
+    if (amounts.size === 0) continue;
     checkRoom(call, quota, amounts);
-    return [{ quota: quota.metadata.name ?? '', amounts }];
-  });
+    charges.push({ quota: quota.metadata.name ?? '', amounts });
+  }
+  return charges;
 }
 
 /** The limited resources of the configuration that the write uses. */
@@ -192,13 +206,13 @@ const scopeNameOf = ({ scopeName }: ScopeRequirement): string => scopeName;
 
 function checkReported(options: {
   readonly call: AdmissionCall;
-  readonly evaluator: QuotaEvaluator;
+  /** What the object fails to set. */
+  readonly missing: string | undefined;
   readonly quota: ApiObject;
   readonly names: readonly string[];
 }): void {
-  const { call, evaluator, quota, names } = options;
+  const { call, missing, quota, names } = options;
   const { name } = quota.metadata;
-  const missing = evaluator.missing(asApiObject(call.object), names);
   if (missing !== undefined) throw refusal(call, `failed quota: ${name}: ${missing}`);
   const used = objectAt(quota, 'status', 'used') ?? {};
   if (names.every((resourceName) => Object.hasOwn(used, resourceName))) return;
