@@ -48,6 +48,8 @@ export interface Line {
   restore(): Promise<void>;
   /** Withholds requests, but not what etcd sends, until the returned function is called. */
   hold(): () => void;
+  /** Until it is removed, drops each connection with a request that contains its text. */
+  dropped: string | undefined;
 }
 
 /** Starts a proxy that forwards connections to an etcd. */
@@ -58,6 +60,9 @@ export async function startLine(etcd: { readonly url: string }, host = '127.0.0.
   const server: Server = createServer((near) => {
     const far = connect(Number(target.port), target.hostname);
     lines.set(near, far);
+    near.on('data', (bytes: Buffer) => {
+      if (line.dropped !== undefined && bytes.includes(line.dropped)) near.destroy();
+    });
     near.on('close', () => lines.delete(near));
     for (const [from, to] of [
       [near, far],
@@ -71,7 +76,8 @@ export async function startLine(etcd: { readonly url: string }, host = '127.0.0.
   });
   await new Promise<void>((resolve) => server.listen(0, host, resolve));
   const { port } = server.address() as AddressInfo;
-  return {
+  const line: Line = {
+    dropped: undefined,
     url: `${target.protocol}//${host}:${port}`,
     cut: () =>
       new Promise((resolve) => {
@@ -88,4 +94,5 @@ export async function startLine(etcd: { readonly url: string }, host = '127.0.0.
     },
     restore: () => new Promise((resolve) => server.listen(port, host, resolve)),
   };
+  return line;
 }

@@ -1,5 +1,5 @@
 import type { Lease } from '@wheelhouse/kinds/types/coordination/v1';
-import { systemClock } from '@wheelhouse/machinery';
+import { silentLogger, systemClock } from '@wheelhouse/machinery';
 import { openEtcdStore } from '@wheelhouse/store';
 import { hasEtcd, startTestEtcd, type TestEtcd } from '@wheelhouse/store/testing';
 import 'reflect-metadata';
@@ -110,6 +110,25 @@ describe.skipIf(!hasEtcd)('failing etcd', () => {
     await eventually(async () => (await server.post(maps, configMap('two'))).status !== 503);
     await watch.until((events) => events.some(({ object }) => object.metadata.name === 'two'));
     watch.close();
+  });
+
+  test('the start waits when etcd is lost while APIServices are read', async () => {
+    const etcd = await untilEnd(startTestEtcd());
+    const line = await startLine(etcd);
+    const waiting: string[] = [];
+    const warn = (message: string) => void waiting.push(message);
+    line.dropped = '/apiservices/';
+    const starting = withServer({
+      ...onEtcd(etcd, { servers: [line.url] }),
+      logger: { ...silentLogger, warn },
+    });
+    await Promise.race([
+      starting,
+      eventually(async () => waiting.includes('waiting for the store before starting')),
+    ]);
+    line.dropped = undefined;
+    const server = await starting;
+    expect((await server.get('/readyz')).status).toBe(200);
   });
 
   test('STORE-2: an address is free after etcd was lost while it was claimed', async () => {

@@ -40,7 +40,14 @@ function countUnavailable(
   const availability = new WeakMap<Entry, boolean>();
   metrics.beforeRender(async () => {
     const at = { def: of.apiServices, namespace: '' };
-    const list = await listContent(of.caches, at, { resourceVersion: '0' });
+    let list: Awaited<ReturnType<typeof listContent>>;
+    try {
+      const options = { resourceVersion: '0', unreadable: 'omitted' } as const;
+      list = await listContent(of.caches, at, options);
+    } catch {
+      // The gauge keeps its last values while the store is unavailable.
+      return;
+    }
     unavailable.clear();
     for (const entry of list.entries()) {
       const available = availability.get(entry) ?? isAvailable(entry);
@@ -106,6 +113,7 @@ class Host implements AggregationHost {
   readonly #rankOf: ReturnType<typeof prioritiesOf>;
   readonly #foreign = new Map<string, ApiObject>();
   #closers: { close(): void }[] = [];
+  #subscription: { close(): void } | undefined;
   #loading: Promise<void> | undefined;
   #loaded: Aggregation | undefined;
   #isClosed = false;
@@ -147,15 +155,19 @@ class Host implements AggregationHost {
     ready.then(beginSoon, () => {});
   }
 
+  /** Later calls share the work of the first one, unless that has failed. */
   #followOnce(): Promise<void> {
-    this.#following ??= this.#follow();
+    this.#following ??= this.#follow().catch((error: unknown) => {
+      this.#following = undefined;
+      throw error;
+    });
     return this.#following;
   }
 
   async #follow(): Promise<void> {
     const { registry, apiServices } = this.#sources;
     const cache = registry.caches.of(apiServices);
-    this.#closers.push(cache.subscribe((change) => this.#changed(change)));
+    this.#subscription ??= cache.subscribe((change) => this.#changed(change));
     await cache.ready();
     const all = { def: apiServices, namespace: '' };
     const entries = await listEntries(registry.caches, all, { unreadable: 'omitted' });
@@ -181,6 +193,7 @@ class Host implements AggregationHost {
     this.#isClosed = true;
     this.slot.active = undefined;
     this.#timer?.stop();
+    this.#subscription?.close();
     for (const closer of this.#closers.splice(0)) closer.close();
     this.#sources.certificate?.close();
     await this.#trust?.close();
@@ -224,7 +237,10 @@ class Host implements AggregationHost {
     if (this.#foreign.size === 0) this.slot.active = undefined;
     if (this.#foreign.size === 0 && this.#loading === undefined) return;
     if (this.#loaded === undefined) {
-      this.#loading ??= this.#load();
+      this.#loading ??= this.#load().catch((error: unknown) => {
+        this.#loading = undefined;
+        throw error;
+      });
       await this.#loading;
     }
     const loaded = this.#loaded;

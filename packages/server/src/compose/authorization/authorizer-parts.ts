@@ -138,7 +138,11 @@ function createRbac({ catalogue, caches, dialect }: ReadingBase) {
   };
   let opened: ReturnType<typeof open> | undefined;
   const openOnce = () => {
-    opened ??= open();
+    opened ??= open().catch((error: unknown) => {
+      // The next call tries again.
+      opened = undefined;
+      throw error;
+    });
     return opened;
   };
   return {

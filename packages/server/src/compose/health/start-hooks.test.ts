@@ -1,5 +1,6 @@
 import { serviceUnavailable, silentLogger } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
+import { StoreError } from '@wheelhouse/store';
 import { describe, expect, test, vi } from 'vitest';
 import { headStart, untilStored } from './start-hooks.ts';
 
@@ -56,6 +57,19 @@ describe('work on an unavailable store', () => {
     }
     await done;
     expect(attempts).toBe(4);
+  });
+
+  test('is repeated after errors of the store itself', async () => {
+    const clock = new FakeClock();
+    let attempts = 0;
+    const done = untilStored(async () => {
+      attempts += 1;
+      if (attempts === 1) throw new StoreError({ code: 'unavailable', message: 'no leader' });
+    }, options(clock));
+    await turn();
+    clock.advance(1000);
+    await done;
+    expect(attempts).toBe(2);
   });
 
   test('fails after half a minute with the last error', async () => {

@@ -9,6 +9,7 @@ import {
   pause,
   StatusError,
 } from '@wheelhouse/machinery';
+import { StoreError } from '@wheelhouse/store';
 import { requiredKind } from '../../catalogue/catalogue.ts';
 import type { IdentityLease } from '../../controllers/identity/identity-lease.ts';
 import { createTrackingRecord } from '../../controllers/identity/legacy-tokens.ts';
@@ -136,7 +137,7 @@ function startTasks(options: StartHookOptions, isShuttingDown: () => boolean) {
     customKinds: () => api.customKindsReady(),
     namespaces,
     priorities: () => lasting(() => createSystemPriorities(parts)),
-    aggregation: () => api.aggregation.start(),
+    aggregation: () => lasting(() => api.aggregation.start()),
     trust: () => api.aggregation.publishTrust(namespaces()),
     roles: () => lasting(() => createDefaultRoles(around, namespaces())),
     flowObjects: () =>
@@ -154,7 +155,7 @@ function startTasks(options: StartHookOptions, isShuttingDown: () => boolean) {
       await lasting(() => createTrackingRecord(tracking));
     },
     admission: () => admissionReady(options),
-    serviceNumbers: () => serviceNumbersRead(options),
+    serviceNumbers: () => lasting(() => serviceNumbersRead(options)),
     /** The only task that needs the port. */
     service: async () => {
       const [port] = await Promise.all([api.address.port, namespaces()]);
@@ -185,7 +186,8 @@ export async function untilStored(
     try {
       return await run();
     } catch (error) {
-      const isOutage = error instanceof StatusError && error.code >= 500;
+      const isOutage =
+        error instanceof StoreError || (error instanceof StatusError && error.code >= 500);
       if (!isOutage || isShuttingDown() || clock.monotonic() >= endMs) throw error;
       logger.warn('waiting for the store before starting', { error: error.message });
     }
