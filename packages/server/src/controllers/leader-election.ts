@@ -77,6 +77,8 @@ class LeaderElection {
   #deadline: Timer | undefined;
   #attempting: Promise<void> | undefined;
   #observed: { readonly revision: number; readonly atMs: number } | undefined;
+  /** Whether this server has written itself into the Lease, and has seen no other holder since. */
+  #mayHold = false;
   #closed = false;
 
   constructor(options: LeaderElectionOptions) {
@@ -98,10 +100,9 @@ class LeaderElection {
     this.#nextAttempt?.stop();
     this.#deadline?.stop();
     await this.#attempting;
-    const wasLeading = this.#term !== undefined;
     this.#resign();
     await this.#previousTerm;
-    if (!wasLeading) return;
+    if (!this.#mayHold) return;
     const { clock } = this.#options;
     let timer: Timer | undefined;
     const timeout = new Promise<void>((resolve) => {
@@ -135,6 +136,8 @@ class LeaderElection {
       // The previous term must have ended before the next one.
       await this.#previousTerm;
       const outcome = await this.#acquire();
+      // The deadline may have ended another term meanwhile.
+      await this.#previousTerm;
       if (outcome === 'others') this.#resign();
       else if (outcome === 'held' && !this.#closed) this.#leadUntil(startedMs);
     } catch (error) {
@@ -175,14 +178,18 @@ class LeaderElection {
   async #acquire(): Promise<Outcome> {
     const { registry, leases, namespace, name, identity, clock, leaseDurationMs } = this.#options;
     const entry = await registry.caches.of(leases).get(objectKey(namespace, name), undefined);
-    if (entry === undefined) return this.#create();
+    if (entry === undefined) {
+      this.#mayHold = true;
+      return this.#create();
+    }
     const nowMs = clock.monotonic();
     if (this.#observed?.revision !== entry.revision) {
       this.#observed = { revision: entry.revision, atMs: nowMs };
     }
     const holder = holderOf(entry);
     const isHeld = holder !== '' && this.#observed.atMs + leaseDurationMs > nowMs;
-    if (isHeld && holder !== identity) return 'others';
+    this.#mayHold = !isHeld || holder === identity;
+    if (!this.#mayHold) return 'others';
     return this.#write(entry, (before) => this.#claimedSpec(before));
   }
 

@@ -7,6 +7,7 @@ import {
   type JsonObject,
   jsonObject,
   type Logger,
+  pause,
   StatusError,
   type StatusReason,
   type UserInfo,
@@ -277,23 +278,57 @@ export async function listEntries(
   return [...list.entries()];
 }
 
-/** Calls `visit` with each entry of the content. Logs a failure to list instead of rejecting. */
+/** Pause in milliseconds before a failed list is repeated. */
+const listAgainMs = 1000;
+
+/**
+ * Calls `visit` with each readable entry of the content. Logs a failure to list, and repeats the
+ * list until it succeeds or the signal aborts.
+ */
 export async function visitEntries(
-  { caches, logger }: Pick<ControllerTools, 'caches' | 'logger'>,
-  {
-    at,
-    plural,
-  }: { readonly at: Content /** Names the objects in the log. */; readonly plural: string },
+  { caches, clock, logger }: Pick<ControllerTools, 'caches' | 'clock' | 'logger'>,
+  options: {
+    readonly at: Content;
+    /** Names the objects in the log. */
+    readonly plural: string;
+    readonly signal: AbortSignal;
+  },
   visit: (entry: Entry) => void,
 ): Promise<void> {
-  let entries: readonly Entry[];
-  try {
-    entries = await listEntries(caches, at);
-  } catch (error) {
-    logger.error(`cannot list ${plural}`, { error: String(error) });
+  const { at, plural, signal } = options;
+  while (!signal.aborted) {
+    let entries: readonly Entry[];
+    try {
+      entries = await listEntries(caches, at, { unreadable: 'omitted' });
+    } catch (error) {
+      if (signal.aborted) return;
+      logger.error(`cannot list ${plural}`, { error: String(error) });
+      await pause(clock, { ms: listAgainMs, signal, where: 'controller' }).catch(() => {});
+      continue;
+    }
+    for (const entry of entries) visit(entry);
     return;
   }
-  for (const entry of entries) visit(entry);
+}
+
+/**
+ * Deletes the object of an entry unless it has changed since. Logs a rejection, so that one object
+ * does not keep a controller from deleting others.
+ */
+export async function removeUnchanged(
+  { writer, logger }: Pick<ControllerTools, 'writer' | 'logger'>,
+  { def, entry }: { readonly def: ResourceDef; readonly entry: Entry },
+): Promise<void> {
+  const { namespace, name, uid } = entry.index;
+  const preconditions = { uid, resourceVersion: String(entry.revision) };
+  try {
+    await writer.remove({ def, namespace, name }, { preconditions });
+  } catch (error) {
+    if (!(error instanceof StatusError)) throw error;
+    if (error.reason === 'Conflict') return;
+    const { resource } = def;
+    logger.warn('cannot remove an object', { resource, namespace, name, error: error.message });
+  }
 }
 
 /** Deletes objects, but not successors of the same names; finalizers may delay their removal. */

@@ -101,14 +101,17 @@ function startProtection(
     if (current?.index.deleting === true) queue.add(current.key);
     if (current === undefined && previous !== undefined) options.onRemoved?.(previous.key);
   });
+  const closing = new AbortController();
+  const { signal } = closing;
   const at = { def, namespace: '' };
-  const first = visitEntries(options, { at, plural: 'volumes' }, ({ key, index }) => {
+  const first = visitEntries(options, { at, plural: 'volumes', signal }, ({ key, index }) => {
     if (index.deleting === true) queue.add(key);
   });
   return {
     enqueue: (key) => queue.add(key),
     async close() {
       subscription.close();
+      closing.abort();
       await Promise.all([queue.close(), first]);
     },
   };

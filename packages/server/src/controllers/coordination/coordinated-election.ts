@@ -19,7 +19,7 @@ import {
 import { followBeside } from '../../registry/caches.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import type { Entry } from '../../watchcache/entry.ts';
-import { type ControllerTools, listEntries } from '../tools.ts';
+import { type ControllerTools, listEntries, removeUnchanged } from '../tools.ts';
 import { createWorkQueue } from '../work-queue.ts';
 
 /** The dependencies of the election controller. */
@@ -176,16 +176,14 @@ const leaseKeyOf = (candidate: Candidate | undefined): string | undefined =>
 
 /** Removes expired candidates, initially and periodically. */
 function collectCandidates(options: CoordinatedElectionOptions): { close(): Promise<void> } {
-  const { caches, candidates, writer, clock, logger } = options;
+  const { caches, candidates, clock, logger } = options;
   let isClosed = false;
   let working: Promise<void> = Promise.resolve();
   const collect = async () => {
     for (const entry of await listEntries(caches, { def: candidates, namespace: '' })) {
       if (isClosed) return;
       if (!isExpiredCandidate(candidateOf(entry), clock.now())) continue;
-      const { namespace, name, uid } = entry.index;
-      const preconditions = { uid, resourceVersion: String(entry.revision) };
-      await writer.remove({ def: candidates, namespace, name }, { preconditions });
+      await removeUnchanged(options, { def: candidates, entry });
     }
   };
   const run = () => {

@@ -154,13 +154,16 @@ function followSecrets(
     const index = current?.index ?? previous?.index;
     if (index !== undefined) enqueue(index);
   });
+  const closing = new AbortController();
+  const { signal } = closing;
   const at = { def: secrets, namespace };
-  const first = visitEntries(options, { at, plural: 'bootstrap tokens' }, ({ index }) =>
+  const first = visitEntries(options, { at, plural: 'bootstrap tokens', signal }, ({ index }) =>
     enqueue(index),
   );
   return {
     async close() {
       subscription.close();
+      closing.abort();
       await Promise.all([queue.close(), first]);
     },
   };

@@ -10,7 +10,7 @@ import {
 } from '@wheelhouse/machinery';
 import { serverIdentity } from '../../observe/server-identity.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import { type ControllerTools, listEntries } from '../tools.ts';
+import { type ControllerTools, listEntries, removeUnchanged } from '../tools.ts';
 
 interface IdentityLeaseTools extends ControllerTools {
   readonly leases: ResourceDef;
@@ -99,15 +99,13 @@ export class IdentityLease {
   }
 
   async #collect(): Promise<void> {
-    const { leases, caches, dialect, clock, writer } = this.#tools;
+    const { leases, caches, dialect, clock } = this.#tools;
     const namespace = dialect.systemNamespace('system');
     const own = dialect.component('apiserver');
     for (const entry of await listEntries(caches, { def: leases, namespace })) {
-      const { name, labels, uid } = entry.index;
-      if (labels[identityLabel(dialect)] !== own) continue;
+      if (entry.index.labels[identityLabel(dialect)] !== own) continue;
       if (!isExpired(decodeEntry(entry), clock.now())) continue;
-      const preconditions = { uid, resourceVersion: String(entry.revision) };
-      await writer.remove({ def: leases, namespace, name }, { preconditions });
+      await removeUnchanged(this.#tools, { def: leases, entry });
     }
   }
 }

@@ -49,9 +49,13 @@ export function startLegacyTokens(options: LegacyTokenTools): { close(): Promise
   const enqueue = ({ namespace, name, fields }: EntryIndex): void => {
     if (fields['type'] === type) queue.add(objectKey(namespace, name));
   };
+  const closing = new AbortController();
+  const { signal } = closing;
   const enqueueAll = (namespace: string): Promise<void> =>
-    visitEntries(options, { at: { def: secrets, namespace }, plural: 'token Secrets' }, (entry) =>
-      enqueue(entry.index),
+    visitEntries(
+      options,
+      { at: { def: secrets, namespace }, plural: 'token Secrets', signal },
+      (entry) => enqueue(entry.index),
     );
   const subscriptions = [
     caches.of(secrets).subscribe(({ current }) => {
@@ -66,6 +70,7 @@ export function startLegacyTokens(options: LegacyTokenTools): { close(): Promise
   return {
     async close() {
       for (const subscription of subscriptions) subscription.close();
+      closing.abort();
       await Promise.all([queue.close(), first]);
     },
   };

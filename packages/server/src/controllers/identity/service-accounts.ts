@@ -91,13 +91,16 @@ function startNamespaceKeeper(
       if (previous !== undefined && index?.name === name) queue.add(index.namespace);
     }),
   ];
+  const closing = new AbortController();
+  const { signal } = closing;
   const at = { def: namespaces, namespace: '' };
-  const first = visitEntries(options, { at, plural: 'namespaces' }, ({ index }) =>
+  const first = visitEntries(options, { at, plural: 'namespaces', signal }, ({ index }) =>
     queue.add(index.name),
   );
   return {
     async close() {
       for (const subscription of subscriptions) subscription.close();
+      closing.abort();
       await Promise.all([queue.close(), first]);
     },
   };
