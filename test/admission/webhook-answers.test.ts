@@ -4,7 +4,7 @@ import { untilEnd } from '../support/cleanup.ts';
 import { configMap, freshNamespace } from '../support/harness.ts';
 import type { Received, Reply } from '../support/webhook-service.ts';
 import { withServer } from '../support/with-server.ts';
-import { hooksOf, startAdmissionService } from './admission-service.ts';
+import { hooksOf, patching, startAdmissionService } from './admission-service.ts';
 
 let namespace: string;
 let maps: string;
@@ -227,4 +227,24 @@ describe('ADM-2: kinds of answers', () => {
       expected,
     );
   });
+});
+
+test('ADM-2: a patch that removes what a default restores is a change', async () => {
+  const rule = { operations: ['CREATE'], apiGroups: [''], apiVersions: ['v1'] };
+  const rules = [{ ...rule, resources: ['pods'] }];
+  await hooked(
+    'mutating',
+    { name: 'a.example.com', path: '/a', rules, reinvocationPolicy: 'IfNeeded' },
+    { name: 'b.example.com', path: '/b', rules },
+  );
+  const pods = `/api/v1/namespaces/${namespace}/pods`;
+  const create = (name: string) =>
+    server.post(pods, { metadata: { name }, spec: { containers: [{ name: 'c', image: 'i' }] } });
+  service.answer('/b', () => patching([{ op: 'remove', path: '/spec/dnsPolicy' }]));
+  const made = await create('one');
+  expect([made.status, made.body.spec?.dnsPolicy]).toEqual([201, 'ClusterFirst']);
+  expect(service.at('/a')).toHaveLength(2);
+  service.answer('/b', () => patching([{ op: 'add', path: '/spec/unknown', value: 'dropped' }]));
+  expect((await create('two')).status).toBe(201);
+  expect(service.at('/a')).toHaveLength(3);
 });

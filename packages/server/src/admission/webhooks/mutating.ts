@@ -2,6 +2,7 @@ import { answerLimits, decodeJsonInSlices, encodeJson } from '@wheelhouse/codec'
 import {
   type ApiObject,
   type Clock,
+  cloneJson,
   errorText,
   internalError,
   isObject,
@@ -12,7 +13,7 @@ import {
   timedOut,
   WorkExceeded,
 } from '@wheelhouse/machinery';
-import { DecodeError } from '@wheelhouse/schema';
+import { DecodeError, decodeTyped } from '@wheelhouse/schema';
 import {
   decodeManaged,
   jsonPatchWork,
@@ -20,7 +21,7 @@ import {
   parseJsonPatch,
 } from '@wheelhouse/structured-merge';
 import type { AdmissionCall } from '../../registry/contract.ts';
-import { convertTo, replaceContent, reshaped, withType } from '../matching/versioned.ts';
+import { convertTo, replaceContent, reshaped, schemaFor, withType } from '../matching/versioned.ts';
 import { Reinvocable } from '../reinvocation.ts';
 import type { AdmissionTools } from '../tools.ts';
 import {
@@ -105,7 +106,7 @@ async function change(invocation: Invocation, run: Run, index: number): Promise<
   const { hook } = invocation;
   const more = { patch: patched.operations, patchType: verdict.patchType };
   annotate(run, { hook, index, what: 'patch', more });
-  if (jsonEqual(patched.object, invocation.convertedCall.object)) return false;
+  if (!patched.isChanged) return false;
   const { target } = call;
   const isOwn =
     invocation.served.version === target.version && invocation.served.def === target.def;
@@ -156,6 +157,13 @@ function keepOwnersReadable(
   }
 }
 
+interface Patched {
+  readonly object: ApiObject;
+  readonly operations: JsonValue;
+  /** Whether the patch changes the object before defaults are set. */
+  readonly isChanged: boolean;
+}
+
 /**
  * The object after a webhook's patch, decoded and defaulted in the version that the webhook
  * received; undefined if the patch is empty. Throws HookFailure for a patch of another type, and
@@ -165,7 +173,7 @@ async function patchedBy(
   verdict: Verdict,
   { hook, convertedCall, served }: Invocation,
   clock: Pick<Clock, 'monotonic'>,
-): Promise<{ readonly object: ApiObject; readonly operations: JsonValue } | undefined> {
+): Promise<Patched | undefined> {
   if (verdict.patch.length === 0) return undefined;
   const { value, operations } = await readPatch(verdict.patch, clock);
   if (operations.length === 0) return undefined;
@@ -180,13 +188,19 @@ async function patchedBy(
     throw new HookFailure(hook.name, { why, code: 400 });
   }
   try {
-    const patched = await runInSlices(
-      jsonPatchWork(object, operations, { rules: 'lenient' }),
-      clock,
-    );
-    if (!isObject(patched)) throw new DecodeError('the patched object is not an object');
     const at = { served, kind: convertedCall.kind };
-    return { object: reshaped(withType(patched, at), at), operations: value };
+    const patch = async () => {
+      const patched = await runInSlices(
+        jsonPatchWork(object, operations, { rules: 'lenient' }),
+        clock,
+      );
+      if (!isObject(patched)) throw new DecodeError('the patched object is not an object');
+      return withType(patched, at);
+    };
+    const result = reshaped(await patch(), at);
+    // Defaults may restore what the patch removed.
+    const isChanged = !jsonEqual(result, object) || differs(await patch(), object, at);
+    return { object: result, operations: value, isChanged };
   } catch (error) {
     const isRefused = error instanceof PatchError || error instanceof WorkExceeded;
     if (isRefused || error instanceof DecodeError) {
@@ -194,6 +208,17 @@ async function patchedBy(
     }
     throw error;
   }
+}
+
+/** Whether two objects differ before defaults are set, as kube-apiserver decodes them. */
+function differs(
+  patched: JsonObject,
+  object: JsonObject,
+  at: Parameters<typeof schemaFor>[0],
+): boolean {
+  if (at.served.def.behavior.bodies === 'unstructured') return !jsonEqual(patched, object);
+  const decode = decodeTyped(schemaFor(at));
+  return !jsonEqual(decode(patched), decode(cloneJson(object)));
 }
 
 async function readPatch(
