@@ -40,7 +40,13 @@ import {
 import type { AuthorizedCall, EndpointContext } from './call.ts';
 
 /** Documents of each server, created on first use and collected with the server. */
-const documentsByContext = new WeakMap<EndpointContext, OpenApiDocuments>();
+/** What the documents depend on. */
+type DocumentsContext = Pick<
+  EndpointContext,
+  'version' | 'dialect' | 'catalogue' | 'features' | 'plainPaths' | 'clock'
+>;
+
+const documentsByContext = new WeakMap<DocumentsContext, OpenApiDocuments>();
 
 /**
  * Answers `/openapi/v2`, `/openapi/v3`, and the documents below it (API-12). Resolves with false
@@ -67,7 +73,7 @@ export function openApiEndpoint(call: AuthorizedCall): MaybePromise<boolean> {
 }
 
 /** The documents of this server. */
-export function documentsOf(context: EndpointContext): OpenApiDocuments {
+export function documentsOf(context: DocumentsContext): OpenApiDocuments {
   const cached = documentsByContext.get(context);
   if (cached !== undefined) return cached;
   const { version, dialect, catalogue } = context;
@@ -322,36 +328,36 @@ interface DocumentsSource {
 class OpenApiDocuments {
   readonly #source: DocumentsSource;
   #descriptions: Descriptions | undefined;
-  #parts: ReadonlyMap<string, Part> = new Map();
-  #index: { generation: number; document: CachedDocument } | undefined;
+  readonly #parts = new Map<string, Part>();
+  /** The newest generation whose removed documents were forgotten. */
+  #prunedGeneration = 0;
+  #index: { generation: number; document: Promise<CachedDocument> } | undefined;
   #whole: { generation: number; document: Promise<CachedDocument> } | undefined;
 
   constructor(source: DocumentsSource) {
     this.#source = source;
   }
 
-  /**
-   * The document at `/openapi/v3`. Needs the digests of all documents; other requests run between
-   * two of them.
-   */
-  async index(): Promise<CachedDocument> {
+  /** The document at `/openapi/v3`. Created once for all concurrent requests. */
+  index(): Promise<CachedDocument> {
     const snapshot = this.#source.snapshot();
-    if (this.#index?.generation === snapshot.generation) return this.#index.document;
-    const parts = new Map<string, Part>();
+    const { generation } = snapshot;
+    if (this.#index?.generation !== generation) {
+      this.#index = { generation, document: this.#makeIndex(snapshot) };
+    }
+    return this.#index.document;
+  }
+
+  /** Needs the digests of all documents; other requests run between two of them. */
+  async #makeIndex(snapshot: CatalogueSnapshot): Promise<CachedDocument> {
     const digests = new Map<string, string>();
     for (const place of this.#places(snapshot)) {
+      const before = this.#parts.get(place.name);
       const part = this.#current(place);
-      if (part !== this.#parts.get(place.name)) await nextTurn();
-      parts.set(place.name, part);
+      if (part !== before) await nextTurn();
       digests.set(place.name, (await part.document).digest);
     }
-    const document = await this.#cachedDocument([jsonText(openApiV3Index(digests))]);
-    // A slower request with an older snapshot must not replace a newer index.
-    if ((this.#index?.generation ?? 0) < snapshot.generation) {
-      this.#parts = parts;
-      this.#index = { generation: snapshot.generation, document };
-    }
-    return document;
+    return this.#cachedDocument([jsonText(openApiV3Index(digests))]);
   }
 
   /** One document by its name in the index; undefined when nothing of that name is served. */
@@ -359,10 +365,7 @@ class OpenApiDocuments {
     const place = this.#places(this.#source.snapshot()).find(
       (candidate) => candidate.name === name,
     );
-    if (place === undefined) return undefined;
-    const part = this.#current(place);
-    if (this.#parts.get(name) !== part) this.#parts = new Map([...this.#parts, [name, part]]);
-    return part.document;
+    return place === undefined ? undefined : this.#current(place).document;
   }
 
   /** `/openapi/v2`. Created in slices, once for all concurrent requests. */
@@ -380,8 +383,15 @@ class OpenApiDocuments {
     return this.#cachedDocument(pieces, openApiV2Shapes);
   }
 
+  /** The documents of a snapshot. Forgets those that it has no longer. */
   #places(snapshot: CatalogueSnapshot): OpenApiV3Document[] {
-    return openApiV3Documents(this.#sourceAt(snapshot));
+    const places = openApiV3Documents(this.#sourceAt(snapshot));
+    if (snapshot.generation > this.#prunedGeneration) {
+      this.#prunedGeneration = snapshot.generation;
+      const names = new Set(places.map(({ name }) => name));
+      for (const name of this.#parts.keys()) if (!names.has(name)) this.#parts.delete(name);
+    }
+    return places;
   }
 
   #sourceAt(snapshot: CatalogueSnapshot): OpenApiSource {
@@ -396,7 +406,10 @@ class OpenApiDocuments {
     const cached = this.#parts.get(name);
     const isSame =
       cached?.defs.length === defs.length && defs.every((def, index) => def === cached.defs[index]);
-    return cached !== undefined && isSame ? cached : { defs, document: this.#makePart(make()) };
+    if (cached !== undefined && isSame) return cached;
+    const part = { defs, document: this.#makePart(make()) };
+    this.#parts.set(name, part);
+    return part;
   }
 
   async #makePart(steps: Generator<void, readonly string[]>): Promise<CachedDocument> {
