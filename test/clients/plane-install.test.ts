@@ -297,8 +297,8 @@ test('PLANE-2: users have a kubeconfig, a client, and the rights of their groups
 test('PLANE-2: an unreadable manifest is reported with its file and line', async () => {
   const broken = write('broken.yaml', `${definition('Widget')}---\nkind: A\n b: [c\n`);
   const starting = start({ crds: [broken] });
-  await expect(starting).rejects.toThrow(`${broken}:16: cannot be parsed`);
-  await expect(starting).rejects.toMatchObject({ file: broken, line: 16 });
+  await expect(starting).rejects.toThrow(`${broken}:17: cannot be parsed`);
+  await expect(starting).rejects.toMatchObject({ file: broken, line: 17 });
   const missing = join(folder, 'missing.yaml');
   await expect(start({ crds: [missing] })).rejects.toThrow(`${missing}: cannot be read: no such`);
   const foreign = definition('Widget').replaceAll('k8s.io', 'svc.io');
