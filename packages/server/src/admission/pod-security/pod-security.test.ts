@@ -1,4 +1,5 @@
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
+import { FakeClock } from '@wheelhouse/machinery/testing';
 import { describe, expect, test } from 'vitest';
 import type { PodSecuritySettings } from '../configuration/pod-security.ts';
 import {
@@ -8,6 +9,7 @@ import {
   refusalOf,
   type WriteFixture,
 } from '../testing.ts';
+import type { AdmissionTools } from '../tools.ts';
 import { podSecurity } from './pod-security.ts';
 import { openPolicy } from './pod-security-policy.ts';
 
@@ -34,14 +36,20 @@ interface Scene extends WriteFixture {
   readonly levels?: Readonly<Record<string, string>>;
   readonly stored?: readonly ApiObject[];
   readonly exempt?: Partial<PodSecuritySettings['exemptions']>;
+  readonly clock?: FakeClock;
+  readonly objects?: AdmissionTools['objects'];
 }
 
 /** The refusal of a write, and its warnings. */
-async function admit({ levels = {}, stored = [], exempt = {}, ...write }: Scene) {
+async function admit({ levels = {}, stored = [], exempt = {}, clock, objects, ...write }: Scene) {
   const exemptions = { usernames: none, namespaces: none, runtimeClasses: none, ...exempt };
   const tools = admissionTools(
     { namespaces: [namespace(levels)], pods: stored },
-    { configurations: { podSecurity: { defaults: openPolicy, exemptions } } },
+    {
+      configurations: { podSecurity: { defaults: openPolicy, exemptions } },
+      ...(clock === undefined ? {} : { clock }),
+      ...(objects === undefined ? {} : { objects }),
+    },
   );
   const warnings: string[] = [];
   const context = { warn: (text: string) => void warnings.push(text) };
@@ -155,6 +163,30 @@ describe('ADM-1: a namespace under Pod Security', () => {
       'new PodSecurity enforce level only checked against the first 3000 of 3001 existing pods',
       'existing pods in namespace "default" violate the new PodSecurity enforce level "baseline:latest"',
       'z: host namespaces',
+    ]);
+  });
+
+  test('whose Pods take longer than a second to check warns of the first ones', async () => {
+    const clock = new FakeClock();
+    const stored = [pod(onHost, 'a'), pod({ hostPID: true }, 'b'), pod(onHost, 'c')];
+    const objects = {
+      ...admissionTools().objects,
+      async *each() {
+        for (const one of stored) {
+          clock.advance(600);
+          yield one;
+        }
+      },
+    };
+    const scene = { ...update({}, { enforce: 'baseline' }), clock, objects };
+    const partly = (count: number) =>
+      `new PodSecurity enforce level only checked against the first ${count} of 3 existing pods`;
+    const head =
+      'existing pods in namespace "default" violate the new PodSecurity enforce level "baseline:latest"';
+    expect((await admit(scene)).warnings).toEqual([
+      partly(2),
+      head,
+      'a (and 1 other pod): host namespaces',
     ]);
   });
 

@@ -94,6 +94,8 @@ function resourceLabel(resource: string): string {
 
 /** Maximum number of pods checked when a namespace becomes more restrictive. */
 const podsMax = 3000;
+/** Maximum duration of that check in milliseconds; at most half of the request's remaining time. */
+const checkMs = 1000;
 
 /** The position of the pod template in each kind that has one. */
 const templates: Readonly<Record<string, readonly string[]>> = {
@@ -306,7 +308,10 @@ async function checkNamespace(plugin: PodSecurity, call: AdmissionCall): Promise
     return;
   }
   if (before === undefined) return;
-  for (const text of await podWarnings(plugin, call.name, policy.enforce)) call.context.warn(text);
+  const remainingMs = call.context.request?.remainingMs() ?? Number.POSITIVE_INFINITY;
+  const limitMs = Math.min(checkMs, remainingMs / 2);
+  const warnings = await podWarnings(plugin, call.name, { enforce: policy.enforce, limitMs });
+  for (const text of warnings) call.context.warn(text);
 }
 
 /** Warns that the labels of an exempt namespace have no effect. */
@@ -343,16 +348,22 @@ function isStricter(now: Standard, before: Standard): boolean {
 async function podWarnings(
   { tools, settings }: PodSecurity,
   namespace: string,
-  enforce: Standard,
+  { enforce, limitMs }: { readonly enforce: Standard; readonly limitMs: number },
 ): Promise<readonly string[]> {
   const { runtimeClasses } = settings.exemptions;
+  const untilMs = tools.clock.monotonic() + limitMs;
   const byReason = new Map<string, string[]>();
   let pods = 0;
+  let checked = 0;
+  let isLate = false;
   for await (const pod of byPriority(() => tools.objects.each('pods', namespace))) {
     if (runtimeClasses.has(textAt(pod, 'spec', 'runtimeClassName'))) continue;
     pods += 1;
-    if (pods > podsMax) continue;
+    // The others are only counted.
+    if (pods > podsMax || isLate) continue;
+    checked = pods;
     const violationList = violations(enforce, checkedPodOf(pod), tools);
+    isLate = tools.clock.monotonic() >= untilMs;
     if (violationList.length === 0) continue;
     const reason = violationList.map((violation) => violation.reason).join(', ');
     const names = byReason.get(reason) ?? [];
@@ -364,8 +375,8 @@ async function podWarnings(
     .sort();
   const standard = JSON.stringify(standardText(enforce));
   const head = `existing pods in namespace ${JSON.stringify(namespace)} violate the new PodSecurity enforce level ${standard}`;
-  const partly = `new PodSecurity enforce level only checked against the first ${podsMax} of ${pods} existing pods`;
-  return [...(podsMax < pods ? [partly] : []), ...(lines.length === 0 ? [] : [head, ...lines])];
+  const partly = `new PodSecurity enforce level only checked against the first ${checked} of ${pods} existing pods`;
+  return [...(checked < pods ? [partly] : []), ...(lines.length === 0 ? [] : [head, ...lines])];
 }
 
 /** Pods without a controller and one of each controller, and then the others. */
