@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openTestApi, type TestApi } from '../compose/testing.ts';
 import type { CachePool } from '../registry/caches.ts';
 import { objectKey } from '../registry/object-codec.ts';
+import { startCoordinatedElection } from './coordination/coordinated-election.ts';
 import { IdentityLease } from './identity/identity-lease.ts';
 import { startServiceAccounts } from './identity/service-accounts.ts';
 import { createObjectWriter, type ObjectWriter } from './tools.ts';
@@ -65,6 +66,20 @@ test('a controller whose first list fails lists again', async () => {
   const account = () => exists(server.def('serviceaccounts'), 'team', 'default');
   await expect.poll(account).toBe(true);
   await controller.close();
+});
+
+test('elections list their candidates and Leases again after a failure', async () => {
+  const { clock } = server;
+  // The collection of expired candidates lists once; it waits for its next period.
+  const { caches, left } = failing(3 + 2);
+  const leases = server.def('leases', 'coordination.svc.io');
+  const tools = { caches, writer, clock, logger: silentLogger };
+  const elections = startCoordinatedElection({ ...tools, leases, candidates: leases });
+  await expect.poll(left).toBe(2);
+  await new Promise((resolve) => setImmediate(resolve));
+  clock.advance(1000);
+  await expect.poll(left).toBe(0);
+  await elections.close();
 });
 
 test('a controller can be closed while it waits to list again', async () => {

@@ -60,7 +60,7 @@ class CoordinatedElection {
 
   constructor(options: CoordinatedElectionOptions) {
     this.#options = options;
-    const { caches, logger } = options;
+    const { caches, clock, logger } = options;
     this.#queue = createWorkQueue({
       ...options,
       name: 'leader-election-controller',
@@ -77,10 +77,12 @@ class CoordinatedElection {
           for (const leaseKey of this.#candidates.keys()) this.#queue.add(leaseKey);
         },
         failed,
+        retrying: clock,
       }),
       followBeside(caches.of(options.leases), {
         onEntry: (key) => this.#enqueueLease(key),
         failed,
+        retrying: clock,
       }),
     ];
   }
