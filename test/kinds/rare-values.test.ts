@@ -120,6 +120,23 @@ describe('workloads', () => {
     expect((await server.put(`${path}/a`, made.body)).status).toBe(200);
   });
 
+  test('texts in the annotations of an autoscaler are escaped as Go escapes them', async () => {
+    const path = (version: string) =>
+      at(`/apis/autoscaling/${version}`, 'horizontalpodautoscalers');
+    const scaleTargetRef = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'a' };
+    const spec = { maxReplicas: 1, scaleTargetRef };
+    const made = await server.post(path('v2'), { metadata: { name: 'a' }, spec });
+    const condition = { type: 'ScalingActive', status: 'False', message: '&LabelSelector{} <b>' };
+    const status = { currentMetrics: null, desiredReplicas: 0, conditions: [condition] };
+    await server.put(`${path('v2')}/a/status`, { ...made.body, status });
+    const older = await server.get(`${path('v1')}/a`);
+    expect(older.body.metadata.annotations).toEqual({
+      'autoscaling.alpha.kubernetes.io/conditions': expect.stringContaining(
+        '\\u0026LabelSelector{} \\u003cb\\u003e',
+      ),
+    });
+  });
+
   test('a CronJob warns of very large Indexed Jobs', async () => {
     const spec = { completionMode: 'Indexed', completions: 100_001, parallelism: 10_001 };
     const made = await server.post(`${at('/apis/batch/v1', 'cronjobs')}${dryRun}`, {

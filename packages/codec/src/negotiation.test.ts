@@ -45,6 +45,12 @@ describe('Accept', () => {
     expect(range !== undefined && covers(range, json)).toBe(expected);
   });
 
+  test('TRUST-2: the first 8,192 characters of a header count', () => {
+    const json = 'application/json';
+    expect(parseAccept(`${','.repeat(8_000)}${json}`)).toHaveLength(1);
+    expect(parseAccept(`${','.repeat(8_192)}${json}`)).toEqual([]);
+  });
+
   test('TRUST-2: a long header takes bounded time', () => {
     expect(parseAccept('a/b,'.repeat(20_000))).toHaveLength(100);
     expect(parseAccept(`"${'\\"'.repeat(20_000)}`)).toEqual([]);

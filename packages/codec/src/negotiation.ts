@@ -18,14 +18,16 @@ export interface MediaRange {
 }
 
 const rangesMax = 100;
+/** Maximum number of characters of an `Accept` header that are read. */
+const acceptLengthMax = 8_192;
 
 /**
- * Parses an `Accept` header into at most 100 clauses, in order of preference. Omits malformed media
- * ranges.
+ * Parses the first 8,192 characters of an `Accept` header into at most 100 clauses, in order of
+ * preference. Omits malformed media ranges.
  */
 export function parseAccept(header: string): readonly MediaRange[] {
   const ranges: MediaRange[] = [];
-  for (const clause of splitOutsideQuotes(header, ',')) {
+  for (const clause of splitOutsideQuotes(header.slice(0, acceptLengthMax), ',')) {
     const range = rangeOf(clause);
     if (range !== undefined && range.quality > 0) ranges.push(range);
     if (ranges.length >= rangesMax) break;

@@ -525,8 +525,10 @@ export class Http2Connection
     this.#closeWhenIdle();
   }
 
+  /** Closes the socket once every answer is written: a slow client still reads its last one. */
   #closeWhenIdle(): void {
-    if (this.#shutdown === 'final' && !this.closed && this.#streams.size === 0) this.#closeSocket();
+    if (this.#shutdown !== 'final' || this.closed || this.#streams.size > 0) return;
+    if (this.#output.unwritten.length === 0) this.#closeSocket();
   }
 
   /** Closes the server's side, and after a timeout the socket. */

@@ -1,6 +1,7 @@
 import {
   type ApiObject,
   type Dialect,
+  goEscaped,
   isObject,
   type JsonObject,
   type JsonValue,
@@ -155,7 +156,8 @@ const resourceTo: MetricPart = ({ target, ...rest }) => ({
 });
 
 function annotate(object: ApiObject, key: string, value: JsonValue): void {
-  object.metadata.annotations = { ...object.metadata.annotations, [key]: JSON.stringify(value) };
+  const text = goEscaped(JSON.stringify(value));
+  object.metadata.annotations = { ...object.metadata.annotations, [key]: text };
 }
 
 const shaped = (type: string, items: readonly JsonValue[]): JsonObject[] =>

@@ -21,15 +21,22 @@ export function parseWebSocketProtocols(header: string | undefined): {
   return { names, tokens };
 }
 
+/** Maximum number of characters of an `Accept-Encoding` header that are read. */
+const codingsLengthMax = 8_192;
+
 /**
- * Whether an `Accept-Encoding` header lists a coding with a weight other than 0.
+ * Whether the first 8,192 characters of an `Accept-Encoding` header list a coding with a weight
+ * other than 0.
  * @param coding in lower case
  */
 export function acceptsCoding(accepted: string, coding: string): boolean {
-  return accepted.split(',').some((item) => {
-    const [name = '', ...parameters] = item.split(';').map((part) => part.trim().toLowerCase());
-    return name === coding && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
-  });
+  return accepted
+    .slice(0, codingsLengthMax)
+    .split(',')
+    .some((item) => {
+      const [name = '', ...parameters] = item.split(';').map((part) => part.trim().toLowerCase());
+      return name === coding && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
+    });
 }
 
 /** Query parameters whose values are credentials, in lower case. */

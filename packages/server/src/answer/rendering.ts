@@ -71,6 +71,8 @@ export const jsonRendering = plainRenderings.plain;
  * when it is full.
  */
 const memoMax = 500;
+/** Longer headers are parsed each time, so that clients cannot fill the memory with them. */
+const memoizedLengthMax = 1_024;
 type Memo = Record<Place, Map<string, Renderings | undefined>>;
 const memos = new WeakMap<readonly ServedEncoding[], Memo>();
 
@@ -155,6 +157,7 @@ export function takesGzip(accepted: string): boolean {
   const cached = codings.get(accepted);
   if (cached !== undefined) return cached;
   const takes = acceptsCoding(accepted, 'gzip');
+  if (accepted.length > memoizedLengthMax) return takes;
   if (codings.size >= memoMax) codings.clear();
   codings.set(accepted, takes);
   return takes;
@@ -218,7 +221,6 @@ function chosen(
   if (header === undefined || header === '') return plainRenderings;
   const memo = memoOf(served)[place];
   if (memo.has(header)) return memo.get(header);
-  if (memo.size >= memoMax) memo.clear();
   const isRefused = isRouted(place, served) && !namesServed(header, served);
   const ranges = isRefused ? [] : parseAccept(header);
   const choice =
@@ -226,6 +228,8 @@ function chosen(
       ? chooseListByWatch(ranges, served)
       : choose(ranges, { place, mustStream: place === 'watch' }, served);
   const renderings = choice && renderingsOf(choice);
+  if (header.length > memoizedLengthMax) return renderings;
+  if (memo.size >= memoMax) memo.clear();
   memo.set(header, renderings);
   return renderings;
 }
