@@ -28,6 +28,9 @@ async function kindWith(spec: object) {
   });
   return {
     create: (value: unknown, more?: object) => server.post(path, body(value, more)),
+    /** Creates an object whose `spec` JavaScript's numbers cannot represent. */
+    createText: (spec: string) =>
+      server.post(path, JSON.stringify(body('spec')).replace(/"spec"(?!:)/, spec)),
     async update(value: unknown) {
       const { body: now } = await server.get(`${path}/one`);
       const { resourceVersion } = now.metadata;
@@ -244,6 +247,46 @@ describe('verdicts', () => {
     expect(causesOf(await kind.update({ any: 2_000_000_000 }))).toEqual([
       'spec: Invalid value: "object": type conversion error from ' +
         `'int' to 'google.protobuf.Duration' evaluating rule: ${rule}`,
+    ]);
+  });
+
+  test('CRD-3: a duration in a schema may use the notation of Scala', async () => {
+    const ttl = { type: 'string', format: 'duration' };
+    const kind = await kindWith(object({ ttl }, { rule: "self.ttl >= duration('1h')" }));
+    expect((await kind.create({ ttl: '7d' })).status).toBe(201);
+    expect((await kind.update({ ttl: '1 hour and 1 minute' })).status).toBe(200);
+    expect(causesOf(await kind.update({ ttl: '59 minutes' }))).toEqual([
+      `spec: Invalid value: "object": failed rule: self.ttl >= duration('1h')`,
+    ]);
+  });
+
+  test('CRD-3: a number is a double, regardless of its size', async () => {
+    const kind = await kindWith(object({ d: { type: 'number' } }, { rule: 'self.d * 2.0 > 0.0' }));
+    const made = await kind.createText('{"d": 9007199254740993}');
+    expect(made.status, made.text).toBe(201);
+  });
+
+  test('CRD-3: rules read bytes as base64url', async () => {
+    const rule = "self.b == b'abc'";
+    const bytes = { type: 'string', format: 'byte' };
+    const list = { type: 'array', items: bytes };
+    const kind = await kindWith(
+      object({ b: bytes, list: { ...list, ...rules({ rule: 'self.size() == 1' }) } }, { rule }),
+    );
+    expect((await kind.create({ b: 'YWJj', list: ['ab+/'] })).status).toBe(201);
+    expect(causesOf(await kind.update({ b: 'ab+/' }))).toEqual([
+      'spec: Invalid value: "object": Invalid byte formatted string ab+/: ' +
+        `illegal base64 data at input byte 2 evaluating rule: ${rule}`,
+    ]);
+  });
+
+  test('CRD-3: a logical operator reports the first problem of its operands', async () => {
+    const rules = ["dyn(self.n) || {'a': 1}['b'] == 1", "{'a': 1}['b'] == 1 && dyn(self.n)"];
+    const kind = await kindWith(object({ n: integer }, ...rules.map((rule) => ({ rule }))));
+    const why = 'call arguments did not match a supported operator, function or macro signature';
+    expect(causesOf(await kind.create({ n: 1 }))).toEqual([
+      `spec: Invalid value: "object": 'no such overload': ${why} for rule: ${rules[0]}`,
+      `spec: Invalid value: "object": no such key: b evaluating rule: ${rules[1]}`,
     ]);
   });
 

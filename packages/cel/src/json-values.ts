@@ -1,20 +1,16 @@
 import {
+  base64ErrorAt,
   type IntegralFloats,
   isIntegralFloat,
   type JsonObject,
   type JsonValue,
   jsonEqual,
   member,
+  problemText,
   setMember,
 } from '@wheelhouse/machinery';
-import { isBooleanSchema, type Schema } from '@wheelhouse/schema';
-import {
-  parseDuration,
-  parseTimestamp,
-  showDuration,
-  showTimestamp,
-  zoneOf,
-} from './library/times.ts';
+import { isBooleanSchema, parseDurationFormat, type Schema } from '@wheelhouse/schema';
+import { parseTimestamp, showDuration, showTimestamp, zoneOf } from './library/times.ts';
 import { namesOf, visibleSchema } from './types/schema-types.ts';
 import {
   CelError,
@@ -43,7 +39,7 @@ export function jsonToValue(
   const schema = visibleSchema(declaredSchema);
   if (schema.intOrString === true && !isIntOrString(json)) throw new CelError(noIntOrString);
   if (json === null || typeof json === 'boolean') return json;
-  if (typeof json === 'bigint') return BigInt.asIntN(64, json) === json ? json : Number(json);
+  if (typeof json === 'bigint') return integerOf(json, schema);
   if (typeof json === 'number') return numberOf(json, schema);
   if (typeof json === 'string') return textOf(json, schema);
   if (Array.isArray(json)) {
@@ -51,11 +47,20 @@ export function jsonToValue(
     const values = json.map((item, index) =>
       isIntegralFloat(floats, json, index)
         ? floatToValue(Number(item), items ?? {})
-        : jsonToValue(item, items ?? {}, floats),
+        : itemToValue(item, items ?? {}, floats),
     );
     return items === undefined ? new List(values) : new List(values, listKindOf(schema));
   }
   return new JsonMap(json, schema, floats);
+}
+
+/**
+ * Converts an item of a list, which converts all of its items although a rule may read none of them:
+ * bytes that rules cannot read do not make the list unusable.
+ */
+function itemToValue(json: JsonValue, schema: Schema, floats?: IntegralFloats): Value {
+  const isBytes = typeof json === 'string' && schema.type === 'string' && schema.format === 'byte';
+  return isBytes ? new Uint8Array(Buffer.from(json, 'base64')) : jsonToValue(json, schema, floats);
 }
 
 /** Converts a number that Go decodes as a float: as such, unless its schema requires an integer. */
@@ -77,6 +82,10 @@ const noIntOrString = 'invalid data, expected XIntOrString value to be either a 
 /** Go decodes an integer beyond 64 bits as a float. */
 const int64Bound = 2 ** 63;
 
+function integerOf(json: bigint, { type }: Schema): Value {
+  return type === 'number' || BigInt.asIntN(64, json) !== json ? Number(json) : json;
+}
+
 function numberOf(json: number, schema: Schema): Value {
   const isInt64 = Number.isInteger(json) && json >= -int64Bound && json < int64Bound;
   return schema.type === 'number' || !isInt64 ? json : BigInt(json);
@@ -84,16 +93,24 @@ function numberOf(json: number, schema: Schema): Value {
 
 function textOf(json: string, { format, type }: Schema): Value {
   if (type !== 'string' || format === undefined) return json;
-  if (format === 'byte') return new Uint8Array(Buffer.from(json, 'base64'));
+  if (format === 'byte') return bytesOf(json);
   if (format === 'duration') {
-    const nanos = parseDuration(json);
-    if (nanos === undefined) throw new CelError(`Invalid duration ${json}`);
+    const nanos = parseDurationFormat(json);
+    if (typeof nanos === 'string') throw new CelError(`Invalid duration ${json}: ${nanos}`);
     return new Duration(nanos);
   }
   if (format !== 'date' && format !== 'date-time') return json;
   const nanos = parseTimestamp(format === 'date' ? `${json}T00:00:00Z` : json);
   if (nanos === undefined) throw new CelError(`Invalid ${format} formatted string ${json}`);
   return new Timestamp(nanos, zoneOf(json));
+}
+
+/** Rules read base64url, although validation accepts only standard base64, as in kube-apiserver. */
+function bytesOf(base64: string): Value {
+  const at = base64ErrorAt(base64, 'url');
+  if (at === undefined) return new Uint8Array(Buffer.from(base64, 'base64url'));
+  const why = problemText({ code: 'base64', at });
+  throw new CelError(`Invalid byte formatted string ${base64}: ${why}`);
 }
 
 function listKindOf({ listType, listMapKeys }: Schema): ListKind | undefined {

@@ -102,15 +102,16 @@ function contentOf(name: string, value: Value): Value | undefined {
 
 /**
  * The result of `&&` or `||` if the first operand does not decide it: a deciding operand absorbs a
- * failure of the other one.
+ * failure of the other one, and the first of two failures is reported.
  */
 function undecided(
   [left, right]: readonly [Value | CelError, Value | CelError],
   { decides }: { readonly decides: boolean },
 ): Value {
   if (right === decides) return right;
-  if (left instanceof CelError) throw left;
-  if (right instanceof CelError) throw right;
-  if (typeof left !== 'boolean' || typeof right !== 'boolean') throw noSuchOverload();
+  for (const operand of [left, right]) {
+    if (operand instanceof CelError) throw operand;
+    if (typeof operand !== 'boolean') throw noSuchOverload();
+  }
   return !decides;
 }

@@ -49,3 +49,11 @@ test('members of canonical JSON are in the order of their UTF-8 bytes', () => {
     '{"a":"x","\uff01":[1152921504606846976,{"b":null}],"\u{1f600}":1}',
   );
 });
+
+test.each([
+  ['ab-_', undefined],
+  ['ab+/', 2],
+  ['-/==', 1],
+])('base64url %j fails at %s, as in Go', (text, at) => {
+  expect(base64ErrorAt(text, 'url')).toBe(at);
+});

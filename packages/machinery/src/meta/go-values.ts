@@ -38,15 +38,18 @@ export function canonicalJson(value: JsonValue): string {
   return `{${members.join(',')}}`;
 }
 
-const base64Characters = /^[A-Za-z0-9+/]*/;
+const base64Characters = { standard: /^[A-Za-z0-9+/]*/, url: /^[A-Za-z0-9_-]*/ };
 
 /**
  * Returns the position at which Go's decoder rejects padded base64, in which it ignores line breaks;
  * undefined for valid text.
  */
-export function base64ErrorAt(text: string): number | undefined {
+export function base64ErrorAt(
+  text: string,
+  alphabet: 'standard' | 'url' = 'standard',
+): number | undefined {
   const digits = /[\r\n]/.test(text) ? text.replace(/[\r\n]/g, '') : text;
-  const end = base64Characters.exec(digits)?.[0].length ?? 0;
+  const end = base64Characters[alphabet].exec(digits)?.[0].length ?? 0;
   const inQuantum = end % 4;
   if (end === digits.length) return inQuantum === 0 ? undefined : text.length - inQuantum;
   const positionOf = (index: number) => (digits === text ? index : positionIn(text, index));

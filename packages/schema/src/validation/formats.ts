@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net';
 import { parseGoRequestUrl, parseIpAddress } from '@wheelhouse/machinery';
-import { parseGoDuration } from '../go-wording.ts';
+import { parseDurationFormat } from './duration-format.ts';
 import { isEmailAddress } from './email-address.ts';
 
 /** Whether a string has a format. */
@@ -23,7 +23,7 @@ const checks: Readonly<Record<string, FormatCheck>> = {
   creditcard: isCreditCard,
   date: isDate,
   datetime: isDateTime,
-  duration: isDuration,
+  duration: (text) => typeof parseDurationFormat(text) === 'bigint',
   email: isEmailAddress,
   hexcolor: (text) => /^#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})$/.test(text),
   hostname: isHostname,
@@ -126,27 +126,6 @@ function isDateTime(text: string): boolean {
   if (time === undefined || !isDate(date)) return false;
   const match = /^(\d\d):(\d\d):(\d\d)(?:.\d+)?(?:z|[+-]\d\d:\d\d)$/.exec(time);
   return match !== null && +match[1]! <= 23 && +match[2]! <= 59 && +match[3]! <= 59;
-}
-
-const durationUnits = ['ns', 'us', 'µs', 'ms', 's', 'm', 'h', 'd', 'w', 'hr', 'wk'];
-const durationPrefixes = ['nano', 'micro', 'milli', 'sec', 'min', 'hour', 'day', 'week'];
-
-/** Whether a text is a Go duration, or contains a number and a unit in Scala's notation. */
-function isDuration(text: string): boolean {
-  if (parseGoDuration(text) !== undefined) return true;
-  let hasUnit = false;
-  for (const [, count = '', name = ''] of text.matchAll(/(\d+)[\t\n\f\r ]*([A-Za-zµ]+)/g)) {
-    if (isBeyondInt64(count)) return false;
-    const unit = name.toLowerCase();
-    hasUnit ||= durationUnits.includes(unit);
-    hasUnit ||= durationPrefixes.some((prefix) => unit.startsWith(prefix));
-  }
-  return hasUnit;
-}
-
-function isBeyondInt64(digits: string): boolean {
-  const significant = digits.replace(/^0+/, '');
-  return significant.length > 19 || BigInt(significant) >= 2n ** 63n;
 }
 
 const label = '[a-zA-Z0-9\\p{S}\\p{L}]';
