@@ -70,3 +70,31 @@ test('VER-2: without strict costs the work of an expression is still limited', a
   const refused = await running.post(kit.maps, configMap('a'));
   expect(refused.body.message).toContain('actual cost limit exceeded');
 });
+
+test('ADM-3: a match costs as much as the text of its pattern, not as its repetitions', async () => {
+  const running = await withServer();
+  const kit = await policyKit(running);
+  const expression =
+    "object.data.hosts.split(',').all(h, h.matches('^[a-z0-9.-]{1,253}$') && h.startsWith('a'))";
+  await kit.bound({ validations: [{ expression }] });
+  const hosts = Array.from({ length: 400 }, () => 'a'.repeat(253)).join();
+  const created = await running.post(kit.maps, configMap('a', { data: { hosts } }));
+  expect([created.status, created.body.message]).toEqual([201, undefined]);
+});
+
+test('ADM-3: an expression pays once for what it evaluates before long variables', async () => {
+  const running = await withServer();
+  const kit = await policyKit(running);
+  const list = `[${Array.from({ length: 100 }, (_, index) => index).join(',')}]`;
+  const long = `${list}.all(a, ${list}.all(b, a + b >= 0))`;
+  const names = Array.from({ length: 8 }, (_, index) => `v${index}`);
+  const first = `${list}.all(a, ${list}.all(b, [1, 2, 3, 4].all(c, a + b + c >= 0)))`;
+  await kit.bound({
+    variables: names.map((name) => ({ name, expression: long })),
+    validations: [
+      { expression: [first, ...names.map((name) => `variables.${name}`)].join(' && ') },
+    ],
+  });
+  const created = await running.post(kit.maps, configMap('a'));
+  expect([created.status, created.body.message]).toEqual([201, undefined]);
+});

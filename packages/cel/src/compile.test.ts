@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { compile } from './compile.ts';
 import { standardFunctions } from './types/standard-functions.ts';
-import { boolType, dynType, type Type } from './types/types.ts';
+import { boolType, dynType, stringType, type Type } from './types/types.ts';
 import { CelCostError, type Value } from './values.ts';
 
 function run(source: string, variables: Readonly<Record<string, Value>> = {}): Value {
@@ -205,11 +205,13 @@ describe('constants', () => {
     const variables = new Map<string, Type>([
       ['x', dynType],
       ['m', dynType],
+      ['s', stringType],
     ]);
     const program = compile(source, { functions: standardFunctions(), variables }).program();
     const values = new Map<string, Value>([
       ['x', 'a'],
       ['m', run("{'a': {'b': 1}}")],
+      ['s', 'a'],
     ]);
     return program.run(values, 1_000_000).cost;
   };
@@ -231,9 +233,45 @@ describe('constants', () => {
     ["x.contains('b')", 1 + 1],
     ["x.split('') == [x, x]", 1 + 1 + 12 + 1],
     ["x.lowerAscii() == 'a'", 1 + 1 + 1],
-    ['[x, x].isSorted()', 12 + 2],
+    ['[x, x].isSorted()', 12],
     ["dyn('a') == type('a')", 1],
   ])('%s costs %i', (source, cost) => {
+    expect(costOf(source)).toBe(cost);
+  });
+
+  const [ten, text] = ["'aaaaaaaaaa'", `'${'a'.repeat(91)}'`];
+  test.each([
+    [`x.matches('^[a-z]{1,253}$')`, 1 + 1 * 4],
+    [`matches(x, '^[a-z]{1,253}$')`, 1 + 1],
+    [`(x + ${text}).matches('a')`, 1 + 10 + 10],
+    [`(x + ${text}).find('aaaaa') == 'a'`, 1 + 10 + 20 + 1],
+    [`(x + ${text}).startsWith('a') && (x + ${text}).endsWith('a')`, 2 * (1 + 10 + 10)],
+    [`(x + ${text}).contains(x)`, 1 + 10 + 1 + 10],
+    [`(x + ${text}).contains(${text})`, 1 + 10 + 10 * 10],
+    ["x.contains('')", 1],
+    [`(x + ${text}).substring(90) == 'aa'`, 1 + 10 + 10 + 1],
+    [`(x + ${text}).indexOf('a') == (x + ${text}).lastIndexOf('a')`, 2 * (1 + 10 + 9) + 1],
+    ["x.indexOf('a') == 0", 1 + 0 + 1],
+    [`(x + ${text}) > ${text} && (x + ${text}) >= ${text}`, 2 * 21],
+    [`bytes(x + ${text}) >= bytes('a') && bytes(x) < bytes('b')`, 1 + 10 + 10 + 1 + 3],
+    [`(x + ${text}).replace('a', ${ten}).size() == 920`, 1 + 10 + 19 + 2],
+    [`[s, ${text}].join('-').size() == 93`, 1 + 10 + 19 + 2],
+    ["'%s'.format([x]) == 'a'", 1 + 10 + 1 + 1],
+    ['([x] + [x]).size() == 2', 2 * 11 + 1 + 2],
+    ["[s, 'é', 'ééééé'].indexOf(s) == 0", 1 + 10 + (0 + 0 + 1) + 1 + 1],
+    [`[[s, ${ten}], [${text}]].lastIndexOf([s]) == -1`, 1 + 10 + 10 + (1 + 9) + 11 + 1],
+    ['[1, 2, size(x)].max() == 2 && [1, 2, size(x)].sum() == 4', 2 * (1 + 1 + 10 + 3 + 1)],
+    ["[{'aaaaaaaaaa': 1}, {s: 1}].indexOf({}) == -1", 1 + 30 + 10 + (1 + 1 + 1) + 1],
+    [`!format.dns1123Label().validate(x + ${text}).hasValue()`, 1 + 1 + 10 + 10 * 8 + 1 + 1],
+    ['format.uri().validate(x).hasValue()', 1 + 1 + 276 + 1],
+    [`isURL(x) || isIP(x + ${text}) || isCIDR(x + ${text})`, 2 + 2 * (1 + 10 + 10)],
+    [`isQuantity(x + ${text})`, 1 + 10 + 10],
+    ["url('http://bbbbbbbbb.c/' + x).getPort() == ''", 1 + 2 + 2 + 1],
+    ["ip('10.0.0.1').family() == size(x)", 1 + 1 + 2 + 1],
+    ["cidr(x == 'a' ? '10.0.0.0/8' : '').containsIP('10.0.0.1')", 2 + 1 + 1 + 1],
+    ["cidr(x == 'a' ? '10.0.0.0/8' : '').containsCIDR('10.0.0.0/16')", 2 + 1 + 1 + 2 + 2],
+    ["sets.equivalent([s, 'b'], ['c'])", 1 + 10 + 1 + 2 * 2],
+  ])('by size, %s costs %i', (source, cost) => {
     expect(costOf(source)).toBe(cost);
   });
 

@@ -61,7 +61,7 @@ export interface Program {
   attempt(variables: ReadonlyMap<string, Value>, costMax: number): Measured | undefined;
   /**
    * `measure` in steps, for expressions whose macros and functions read long lists (TRUST-2).
-   * An evaluation that a `LongOperand` interrupts pays for the part that it repeats.
+   * The part that an evaluation repeats after a `LongOperand` counts as work but costs nothing.
    */
   steps(variables: ReadonlyMap<string, Value>, costMax: number): Generator<void, Measured>;
 }
@@ -161,8 +161,10 @@ function dividedEvaluation(
         isFirst = false;
         return short ?? (yield* divided(variables, meter, division));
       } catch (error) {
-        if (error instanceof LongOperand) yield* error.work;
-        else if (error instanceof LongEvaluation) {
+        if (error instanceof LongOperand) {
+          meter.reset({ cost, work: meter.work + (meter.cost - cost) });
+          yield* error.work;
+        } else if (error instanceof LongEvaluation) {
           division = 'functions';
           meter.reset({ cost, work });
           yield;

@@ -77,6 +77,23 @@ export const sizeCost = (...sizes: number[]) => {
 /** The cost of a call by the sizes of its operands, beyond the 1 that every call costs. */
 export const callCost = (...sizes: number[]) => sizeCost(...sizes) - 1;
 
+/** A function that parses a text, reading it `times` times. */
+export const parsing =
+  (run: (text: string) => Value, times = 1) =>
+  ([text]: readonly Value[], { spend }: CallContext): Value => {
+    spend(callCost(asText(text).length * times));
+    return run(asText(text));
+  };
+
+/** The cost of a pattern of this length. Multiplied by the cost of reading the text. */
+export const patternCost = (length: number) => Math.ceil(length * 0.25);
+
+/** Cost of walking through a value without members: the bytes of a text, rounded down. */
+export function traversalCost(value: Value): number {
+  if (typeof value === 'string') return Math.floor(Buffer.byteLength(value) * 0.1);
+  return value instanceof Uint8Array ? Math.floor(value.length * 0.1) : 1;
+}
+
 /** Items that are copied in the time of one elementary step. */
 const copiedPerStep = 16;
 
@@ -94,12 +111,12 @@ const addLists = seldomLong(
 function* addSteps(args: readonly Value[], context: CallContext): Generator<void, Value> {
   const [left, right] = [asList(args[0]), asList(args[1])];
   const length = left.items.length + right.items.length;
-  context.spend(sizeCost(length));
+  // The cost is that of any call, but the result takes memory.
+  context.work(length);
   if (length > itemsMax) {
     throw new CelCostError(`operation cancelled: a list has more than ${itemsMax} items`);
   }
   if (left.listKind !== undefined) return yield* unitedSteps(left, right, context);
-  countCopy(length, context);
   if (context.isStepOver()) yield;
   return new List(left.items.concat(right.items));
 }
@@ -253,7 +270,9 @@ const pairs = [
 const comparisons: Library = orders.flatMap(([name, holds]) =>
   pairs.map(([leftType, rightType]) => {
     const signature = `${name}(${leftType}, ${rightType}): bool`;
-    const run = ([left = null, right = null]: readonly Value[]) => {
+    const isSized = leftType === 'string' || leftType === 'bytes';
+    const run = ([left = null, right = null]: readonly Value[], context: CallContext) => {
+      if (isSized) context.spend(callCost(Math.min(extent(left), extent(right))));
       const order = compare(left, right);
       if (order === undefined || Number.isNaN(order))
         throw new CelError('NaN values cannot be ordered');

@@ -11,10 +11,10 @@ import {
   qualifiedName,
 } from '@wheelhouse/machinery';
 import { formatCheck } from '@wheelhouse/schema';
-import type { Library } from '../types/functions.ts';
+import type { CallContext, Library } from '../types/functions.ts';
 import { CelError, List, Opaque, Optional, type Value } from '../values.ts';
 import { asInt, asText, misfit } from './arguments.ts';
-import { int64 } from './arithmetic.ts';
+import { int64, parsing, patternCost, sizeCost } from './arithmetic.ts';
 import { parseTimestamp } from './times.ts';
 
 const quantityType = 'kubernetes.Quantity';
@@ -134,8 +134,8 @@ const signOf = (amount: bigint) => (amount < 0n ? -1n : amount > 0n ? 1n : 0n);
 
 /** The Kubernetes library for quantities such as `500m` and `1Gi`. */
 export const quantities: Library = [
-  [`quantity(string): ${quantityType}`, ([text]) => parsedQuantity(asText(text))],
-  ['isQuantity(string): bool', ([text]) => !('error' in parseQuantity(asText(text)))],
+  [`quantity(string): ${quantityType}`, parsing(parsedQuantity)],
+  ['isQuantity(string): bool', parsing((text) => !('error' in parseQuantity(text)))],
   // kube-apiserver documents the method but declares the function.
   [`${quantityType}.sign(): int`, ([value]) => signOf(nano(value))],
   [`sign(${quantityType}): int`, ([value]) => signOf(nano(value))],
@@ -293,23 +293,37 @@ function uriErrors(text: string): readonly string[] {
 
 const isByte = formatCheck('byte') ?? (() => true);
 
-const formats: Readonly<Record<string, NameRule>> = {
-  dns1123Label: dnsLabel,
-  dns1123Subdomain: dnsSubdomain,
-  dns1035Label,
-  dns1123LabelPrefix: asPrefix(dnsLabel),
-  dns1123SubdomainPrefix: asPrefix(dnsSubdomain),
-  dns1035LabelPrefix: asPrefix(dns1035Label),
-  qualifiedName,
-  labelValue,
-  uri: uriErrors,
-  uuid: must((text) => uuid.test(text), 'does not match the UUID format'),
-  byte: must(isByte, 'invalid base64'),
-  date: must(isDate, 'invalid date'),
-  datetime: must((text) => parseTimestamp(text.toUpperCase()) !== undefined, 'invalid datetime'),
+interface Format {
+  readonly rule: NameRule;
+  /** The length of the pattern that kube-apiserver assumes for the cost. */
+  readonly patternLength: number;
+}
+
+const form = (patternLength: number, rule: NameRule): Format => ({ rule, patternLength });
+
+const formats: Readonly<Record<string, Format>> = {
+  dns1123Label: form(30, dnsLabel),
+  dns1123Subdomain: form(60, dnsSubdomain),
+  dns1035Label: form(30, dns1035Label),
+  dns1123LabelPrefix: form(30, asPrefix(dnsLabel)),
+  dns1123SubdomainPrefix: form(60, asPrefix(dnsSubdomain)),
+  dns1035LabelPrefix: form(30, asPrefix(dns1035Label)),
+  qualifiedName: form(60, qualifiedName),
+  labelValue: form(40, labelValue),
+  uri: form(1103, uriErrors),
+  uuid: form(
+    70,
+    must((text) => uuid.test(text), 'does not match the UUID format'),
+  ),
+  byte: form(84, must(isByte, 'invalid base64')),
+  date: form(71, must(isDate, 'invalid date')),
+  datetime: form(
+    71,
+    must((text) => parseTimestamp(text.toUpperCase()) !== undefined, 'invalid datetime'),
+  ),
 };
 
-class NamedFormat extends Opaque<NameRule> {}
+class NamedFormat extends Opaque<Format> {}
 
 const formatValues = new Map<string, NamedFormat>(
   Object.entries(formats).map(([name, value]) => [
@@ -318,13 +332,15 @@ const formatValues = new Map<string, NamedFormat>(
   ]),
 );
 
-function ruleOf(format: Value | undefined): NameRule {
+function formatOf(format: Value | undefined): Format {
   if (!(format instanceof NamedFormat)) throw misfit(format, formatType);
   return format.value;
 }
 
-function validate([format, text]: readonly Value[]): Value {
-  const messages = ruleOf(format)(asText(text));
+function validate([format, text]: readonly Value[], { spend }: CallContext): Value {
+  const { rule, patternLength } = formatOf(format);
+  spend(sizeCost(1 + asText(text).length) * patternCost(patternLength) - 1);
+  const messages = rule(asText(text));
   return messages.length === 0 ? noErrors : new Optional(new List(messages));
 }
 

@@ -8,6 +8,7 @@ import {
   isScalar,
   itemKey,
   List,
+  type MapValue,
   mapKey,
   numeric,
   Optional,
@@ -15,7 +16,7 @@ import {
   type Value,
 } from '../values.ts';
 import { asDouble, asInt, asList, misfit } from './arguments.ts';
-import { countCopy, duration, holdsSteps, int64, uint64 } from './arithmetic.ts';
+import { countCopy, duration, holdsSteps, int64, traversalCost, uint64 } from './arithmetic.ts';
 
 const comparable = 'int uint double bool duration timestamp string bytes'.split(' ');
 const summable = 'int uint double duration'.split(' ');
@@ -41,7 +42,7 @@ function* each(
   }
 }
 
-const isSorted = linear(function* (items, context) {
+const isSorted = traversing(function* (items, context) {
   let sorted = true;
   let before: Value | undefined;
   yield* each(items, context, (item) => {
@@ -54,7 +55,7 @@ const isSorted = linear(function* (items, context) {
 
 function extreme(name: 'min' | 'max') {
   const sign = name === 'min' ? -1 : 1;
-  return linear(function* (items, context) {
+  return traversing(function* (items, context) {
     let [best] = items;
     if (best === undefined) throw new CelError(`${name} called on empty list`);
     yield* each(items, context, (item, index) => {
@@ -109,11 +110,11 @@ function* indexSteps(
   return -1n;
 }
 
-const indexOf = linear((items, context, [item = null]) =>
+const indexOf = traversing((items, context, [item = null]) =>
   indexSteps(items, item, { context, by: 1 }),
 );
 
-const lastIndexOf = linear((items, context, [item = null]) =>
+const lastIndexOf = traversing((items, context, [item = null]) =>
   indexSteps(items, item, { context, by: -1 }),
 );
 
@@ -197,14 +198,42 @@ const range = divided(function* ([count], context) {
   return new List(items);
 });
 
+type ItemSteps = (
+  items: readonly Value[],
+  context: CallContext,
+  args: readonly Value[],
+) => Generator<void, Value>;
+
+/** Charges for walking through lists and maps, with their members; a short text costs nothing. */
+function* traversalSteps(values: readonly Value[], context: CallContext): Generator<void, void> {
+  for (const value of values) {
+    context.work(1);
+    if (context.isStepOver()) yield;
+    if (value instanceof List) yield* traversalSteps(value.items, context);
+    else if (isMapValue(value)) yield* membersSteps(value, context);
+    else context.spend(traversalCost(value));
+  }
+}
+
+function* membersSteps(map: MapValue, context: CallContext): Generator<void, void> {
+  for (const key of map.keys()) {
+    context.work(1);
+    if (context.isStepOver()) yield;
+    yield* traversalSteps([key, map.get(key) ?? null], context);
+  }
+}
+
+/** A function that costs as much as walking through a list. */
+function traversing(steps: ItemSteps) {
+  return divided(function* ([list, ...args], context) {
+    context.spend(-1);
+    yield* traversalSteps(itemsOf(list), context);
+    return yield* steps(itemsOf(list), context, args);
+  });
+}
+
 /** A function of the items of a list that costs one for each. */
-function linear(
-  steps: (
-    items: readonly Value[],
-    context: CallContext,
-    args: readonly Value[],
-  ) => Generator<void, Value>,
-) {
+function linear(steps: ItemSteps) {
   return divided(([list, ...args], context) => {
     context.spend(itemsOf(list).length - 1);
     return steps(itemsOf(list), context, args);
@@ -216,7 +245,7 @@ function linear(
  * The sum of an empty list has the declared type.
  */
 function sumAs(declared: string) {
-  return linear((items, context) => {
+  return traversing((items, context) => {
     const [first] = items;
     if (first === undefined) return sumOf(items, declared, context);
     if (first instanceof Uint) return sumOf(items, 'uint', context);
@@ -276,6 +305,7 @@ export const sets: Library = [
     'sets.equivalent(list(A), list(A)): bool',
     divided(function* ([left, right], context) {
       const contains = yield* containsAll(itemsOf(left), itemsOf(right), context);
+      if (!contains) context.spend(itemsOf(left).length * itemsOf(right).length);
       return contains && (yield* containsAll(itemsOf(right), itemsOf(left), context));
     }),
   ],

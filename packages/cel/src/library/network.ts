@@ -1,9 +1,10 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import { parseGoRequestUrl, parseGoUrl } from '@wheelhouse/machinery';
-import { type Library, noSuchOverload } from '../types/functions.ts';
+import { type CallContext, type Library, noSuchOverload } from '../types/functions.ts';
 import { CelError, EntryMap, List, Opaque, type Value } from '../values.ts';
 import { addressProblem } from './address-errors.ts';
 import { asText, misfit } from './arguments.ts';
+import { callCost, parsing, sizeCost } from './arithmetic.ts';
 
 /** An address: its 32 or 128 bits as a number. */
 interface Address {
@@ -158,25 +159,39 @@ const tests = {
   isGlobalUnicast,
 };
 
-function containsBlock([left, right]: readonly Value[]): boolean {
+/** Bytes of a block that are compared. */
+const prefixBytes = (value: Value | undefined) => Math.ceil(block(value).prefix / 8);
+
+/** The cost of parsing an operand that is a text. */
+const parsingCost = (value: Value | undefined) =>
+  typeof value === 'string' ? sizeCost(value.length) : 0;
+
+function containsAddress([left, right]: readonly Value[], { spend }: CallContext): boolean {
+  spend(callCost(2 * prefixBytes(left)) + parsingCost(right));
+  return inBlock(block(left), typeof right === 'string' ? addressOf(right) : address(right));
+}
+
+function containsBlock([left, right]: readonly Value[], { spend }: CallContext): boolean {
+  const size = prefixBytes(left);
+  spend(sizeCost(2 * size) + sizeCost(size) + parsingCost(right));
   const [outer, inner] = [block(left), block(right)];
   return inner.prefix >= outer.prefix && inBlock(outer, inner);
 }
 
 /** The Kubernetes library for IP addresses and CIDR blocks. */
 export const addresses: Library = [
-  ['ip(string): net.IP', ([text]) => ipValue(parseAddress(asText(text)))],
-  ['isIP(string): bool', ([text]) => isValid(parseAddress, text)],
-  ['ip.isCanonical(string): bool', ([text]) => showAddress(address(text)) === text],
+  ['ip(string): net.IP', parsing((text) => ipValue(parseAddress(text)))],
+  ['isIP(string): bool', parsing((text) => isValid(parseAddress, text))],
+  ['ip.isCanonical(string): bool', parsing((text) => showAddress(address(text)) === text, 2)],
   ['net.IP.family(): int', ([value]) => (address(value).width === 32 ? 4n : 6n)],
   ...Object.entries(tests).map(
     ([name, test]) =>
       [`net.IP.${name}(): bool`, ([value]: readonly Value[]) => test(address(value))] as const,
   ),
-  ['cidr(string): net.CIDR', ([text]) => cidrValue(parseBlock(asText(text)))],
-  ['isCIDR(string): bool', ([text]) => isValid(parseBlock, text)],
-  ['net.CIDR.containsIP(net.IP): bool', ([left, right]) => inBlock(block(left), address(right))],
-  ['net.CIDR.containsIP(string): bool', ([left, right]) => inBlock(block(left), addressOf(right))],
+  ['cidr(string): net.CIDR', parsing((text) => cidrValue(parseBlock(text)))],
+  ['isCIDR(string): bool', parsing((text) => isValid(parseBlock, text))],
+  ['net.CIDR.containsIP(net.IP): bool', containsAddress],
+  ['net.CIDR.containsIP(string): bool', containsAddress],
   ['net.CIDR.containsCIDR(net.CIDR): bool', containsBlock],
   ['net.CIDR.containsCIDR(string): bool', containsBlock],
   ['net.CIDR.ip(): net.IP', ([value]) => ipValue(address(value))],
@@ -213,12 +228,12 @@ function unescaped(text: string): string {
 
 class UrlValue extends Opaque<Url> {}
 
-function read([text]: readonly Value[]): Value {
-  const url = parse(asText(text));
+function read(text: string): Value {
+  const url = parse(text);
   if (typeof url === 'string') {
     throw new CelError(`URL parse error during conversion from string: ${url}`);
   }
-  return new UrlValue({ type, value: url, key: asText(text) });
+  return new UrlValue({ type, value: url, key: text });
 }
 
 function url(value: Value | undefined): Url {
@@ -266,7 +281,7 @@ function escapedPath([value]: readonly Value[]): Value {
 
 /** The Kubernetes library for URLs. */
 export const urls: Library = [
-  [`url(string): ${type}`, read],
+  [`url(string): ${type}`, parsing(read)],
   ['isURL(string): bool', ([text]) => typeof parse(asText(text)) !== 'string'],
   [`${type}.getScheme(): string`, ([value]) => url(value).scheme],
   [`${type}.getHost(): string`, ([value]) => url(value).host],

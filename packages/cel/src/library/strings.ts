@@ -10,7 +10,7 @@ import {
 } from '../types/functions.ts';
 import { CelError, List, type Value } from '../values.ts';
 import { asInt, asList, asText } from './arguments.ts';
-import { callCost, sizeCost } from './arithmetic.ts';
+import { callCost, patternCost, sizeCost, traversalCost } from './arithmetic.ts';
 import { formatSteps } from './format-text.ts';
 import { indexInSteps, isShortSearch, lastIndexInSteps } from './search.ts';
 
@@ -29,6 +29,14 @@ function countText([text]: readonly Value[], context: CallContext): void {
 
 /** A function that reads a text of limited length in one step. */
 const readsText = (run: Run) => oneStepEach(countText, run);
+
+/** A function whose cost is that of reading its text. */
+const costsText =
+  (run: Run): Run =>
+  (args, context) => {
+    context.spend(callCost(asText(args[0]).length));
+    return run(args, context);
+  };
 
 /** Number of code points of a text before an index. */
 function pointsBefore(text: string, index: number): bigint {
@@ -88,6 +96,7 @@ function searches(
 ) {
   const pointIndex = (text: string, at: number) => (at < 0 ? -1n : pointsBefore(text, at));
   const divide: Parameters<typeof seldomLong>[1] = function* (args, context) {
+    context.spend(traversalCost(asText(args[0])) - 1);
     countText(args, context);
     if (context.isStepOver()) yield;
     const [text, part] = [asText(args[0]), asText(args[1])];
@@ -98,6 +107,7 @@ function searches(
   return seldomLong((args, context) => {
     const [text, part] = [asText(args[0]), asText(args[1])];
     if (!isShortSearch(text, part)) return runInOnePiece(divide(args, context.atOnce));
+    context.spend(traversalCost(text) - 1);
     countText(args, context);
     const start = startOf(args, absent);
     return typeof start === 'bigint' ? start : pointIndex(text, search(text, part, start));
@@ -116,10 +126,14 @@ const lastIndexOf = searches(
   ([text, part], limit, context) => lastIndexInSteps(text, part, { limit, context }),
 );
 
+/** kube-apiserver multiplies the costs of both texts; the search itself is faster. */
+const searchCost = (text: string, part: string) =>
+  sizeCost(text.length) * sizeCost(part.length) - 1;
+
 const contains = seldomLong(
   ([value, part], context) => {
     const [text, substring] = [asText(value), asText(part)];
-    context.spend(callCost(text.length));
+    context.spend(searchCost(text, substring));
     if (!isShortSearch(text, substring)) {
       return (
         runInOnePiece(indexInSteps(text, substring, { from: 0, context: context.atOnce })) >= 0
@@ -130,7 +144,7 @@ const contains = seldomLong(
   },
   function* ([value, part], context) {
     const [text, substring] = [asText(value), asText(part)];
-    context.spend(callCost(text.length));
+    context.spend(searchCost(text, substring));
     if (text.length > searchedPerStep) context.work(Math.ceil(text.length / searchedPerStep));
     if (context.isStepOver()) yield;
     return (yield* indexInSteps(text, substring, { from: 0, context })) >= 0;
@@ -165,7 +179,9 @@ const replace = divided(function* ([value, search, by, most], context) {
   const limit = most === undefined || number(most) < 0 ? Number.POSITIVE_INFINITY : number(most);
   const source = asText(value);
   const indexes = yield* places([source, asText(search)], limit, context);
-  context.spend(sizeCost(source.length, indexes.length * asText(by).length));
+  context.spend(callCost(source.length * 2));
+  // The cost ignores what is inserted, which may be far longer than the text.
+  context.work(indexes.length * asText(by).length);
   const parts: string[] = [];
   let last = 0;
   for (const at of indexes) {
@@ -240,7 +256,7 @@ function parted(source: string, separator: string, most: Value | undefined): Lis
 
 const join = divided(function* ([list, separator = ''], context) {
   const texts: string[] = [];
-  let size = 0;
+  let size = -asText(separator).length;
   for (const item of asList(list).items) {
     context.work(1);
     if (context.isStepOver()) yield;
@@ -248,7 +264,7 @@ const join = divided(function* ([list, separator = ''], context) {
     size += item.length + asText(separator).length;
     texts.push(item);
   }
-  context.spend(callCost(size * 2));
+  context.spend(callCost(Math.max(size, 0) * 2));
   return yield* joined(texts, asText(separator), context);
 });
 
@@ -297,10 +313,7 @@ const leading = new RegExp(`^${whitespace}`);
 const trailing = new RegExp(`(?<!${whitespace.slice(0, -1)})${whitespace}$`);
 
 function reading(run: (value: string) => Value) {
-  return readsText(([value], { spend }) => {
-    spend(callCost(asText(value).length));
-    return run(asText(value));
-  });
+  return readsText(costsText(([value]) => run(asText(value))));
 }
 
 const patterns = new Map<string, Pattern>();
@@ -321,16 +334,40 @@ export function patternOf(source: string): Pattern {
   return compiled;
 }
 
+/** Elementary steps of a match, whose cost assumes ten characters and four instructions. */
+const stepsPerMatchCost = 2;
+
 /**
- * kube-apiserver's cost of a match, or that of the compiled pattern if it is higher, beyond the 1
- * that every call costs.
+ * Charges for a match. The cost knows only the length of the pattern. Counted repetition compiles to
+ * more instructions, which are counted as work.
  */
-const matchCost = (value: string, pattern: { readonly size: number }, source: string) =>
-  sizeCost(1 + value.length) * Math.ceil(Math.max(source.length, pattern.size) * 0.25) - 1;
+function spendMatch(
+  [value, source]: readonly [string, string],
+  pattern: { readonly size: number },
+  context: CallContext,
+): void {
+  const reading = sizeCost(1 + value.length);
+  const perReading = patternCost(source.length);
+  context.spend(reading * perReading - 1);
+  countInstructions(reading * (patternCost(pattern.size) - perReading), context);
+}
+
+function countInstructions(cost: number, context: CallContext): void {
+  if (cost > 0) context.work(cost * stepsPerMatchCost);
+}
 
 const matches = divided(function* ([value, source], context) {
   const pattern = patternOf(asText(source));
-  context.spend(matchCost(asText(value), pattern, asText(source)));
+  spendMatch([asText(value), asText(source)], pattern, context);
+  if (context.isStepOver()) yield;
+  return yield* pattern.testSteps(asText(value));
+});
+
+/** As in kube-apiserver, the function costs as much as any call; only the method has a cost. */
+const matchesFunction = divided(function* ([value, source], context) {
+  const pattern = patternOf(asText(source));
+  const instructions = Math.max(asText(source).length, pattern.size);
+  countInstructions(sizeCost(1 + asText(value).length) * patternCost(instructions), context);
   if (context.isStepOver()) yield;
   return yield* pattern.testSteps(asText(value));
 });
@@ -357,7 +394,7 @@ function* findSteps(
 ): Generator<void, string[]> {
   const [value, source] = [asText(args[0]), asText(args[1])];
   const pattern = patternToFind(source);
-  context.spend(matchCost(value, pattern, source));
+  spendMatch([value, source], pattern, context);
   if (context.isStepOver()) yield;
   const budget = new WorkBudget({ what: 'the search for matches', steps: findStepsMax });
   try {
@@ -378,7 +415,7 @@ const findAll = divided(function* (args, context) {
 });
 
 const regularExpressions: Library = [
-  ['matches(string, string): bool', matches],
+  ['matches(string, string): bool', matchesFunction],
   ['string.matches(string): bool', matches],
   ['string.find(string): string', find],
   ['string.findAll(string): list(string)', findAll],
@@ -386,16 +423,24 @@ const regularExpressions: Library = [
 ];
 
 const format = divided(function* ([value, args], context) {
+  context.spend(callCost(asText(value).length));
   const result = yield* formatSteps(asText(value), asList(args).items, context);
-  context.spend(sizeCost(result.length));
+  // The cost ignores the arguments, which may be far longer than the format.
+  context.work(result.length);
   return result;
 });
 
 /** The library for strings. */
 export const strings: Library = [
   ['string.contains(string): bool', contains],
-  ['string.startsWith(string): bool', ([value, part]) => asText(value).startsWith(asText(part))],
-  ['string.endsWith(string): bool', ([value, part]) => asText(value).endsWith(asText(part))],
+  [
+    'string.startsWith(string): bool',
+    costsText(([value, part]) => asText(value).startsWith(asText(part))),
+  ],
+  [
+    'string.endsWith(string): bool',
+    costsText(([value, part]) => asText(value).endsWith(asText(part))),
+  ],
   ['string.charAt(int): string', readsText(charAt)],
   ['string.indexOf(string): int', indexOf],
   ['string.indexOf(string, int): int', indexOf],
@@ -417,8 +462,8 @@ export const strings: Library = [
   ['string.replace(string, string, int): string', replace],
   ['string.split(string): list(string)', split],
   ['string.split(string, int): list(string)', split],
-  ['string.substring(int): string', readsText(substring)],
-  ['string.substring(int, int): string', readsText(substring)],
+  ['string.substring(int): string', readsText(costsText(substring))],
+  ['string.substring(int, int): string', readsText(costsText(substring))],
   ['string.trim(): string', reading((value) => value.replace(leading, '').replace(trailing, ''))],
   ['list(string).join(): string', join],
   ['list(string).join(string): string', join],
