@@ -290,6 +290,24 @@ describe('verdicts', () => {
     ]);
   });
 
+  test.each([
+    ['self.list.filter(x, [1][x] == 1).size() == 1', 7],
+    ['self.list.map(x, [1][x] == 1, x).size() == 1', 7],
+    ['self.list.exists_one(x, [1][x] == 1)', 7],
+    ['self.list.map(x, [1][x]).size() == 1', 5],
+    ['self.list.map(x, x != 3, [1][x]).size() == 1', 5],
+    ['self.list.all(x, [1][x] == 1)', 5],
+  ])(
+    'CRD-3: of several failures, %s reports the one that kube-apiserver reports',
+    async (rule, at) => {
+      const list = { type: 'array', items: integer, maxItems: 5 };
+      const kind = await kindWith(object({ list }, { rule }));
+      expect(causesOf(await kind.create({ list: [0, 5, 7] }))).toEqual([
+        `spec: Invalid value: "object": index out of bounds: ${at} evaluating rule: ${rule}`,
+      ]);
+    },
+  );
+
   test("CRD-3: protobuf's well-known messages have the values that they represent", async () => {
     const kind = await kindWith(
       object(

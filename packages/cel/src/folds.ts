@@ -73,9 +73,14 @@ export function outcome(step: Step, frame: Frame): Value | CelError {
   try {
     return step(frame);
   } catch (error) {
-    if (error instanceof CelError && !(error instanceof CelCostError)) return error;
-    throw error;
+    return failureOf(error);
   }
+}
+
+/** Returns a failure that operators may absorb; throws others. */
+function failureOf(error: unknown): CelError {
+  if (error instanceof CelError && !(error instanceof CelCostError)) return error;
+  throw error;
 }
 
 /** `outcome` in steps. */
@@ -83,8 +88,7 @@ export function* outcomeSteps(work: Work, frame: SteppedFrame): Generator<void, 
   try {
     return yield* work(frame);
   } catch (error) {
-    if (error instanceof CelError && !(error instanceof CelCostError)) return error;
-    throw error;
+    return failureOf(error);
   }
 }
 
@@ -94,14 +98,15 @@ export function foldStep(compiler: Compiles, expr: FoldExpr, scope: readonly str
   const range = compiler.compile(expr.range, scope);
   const filter = expr.filter === undefined ? undefined : compiler.compile(expr.filter, inner);
   const body = compiler.compile(expr.body, inner);
-  const { start, takesFailures, costs } = foldOf(expr.name);
+  const kind = foldOf(expr.name);
+  const { costs } = kind;
   const at = { slot: scope.length, variables: expr.variables.length, costs };
   return (frame) => {
     const elements = range(frame);
-    const fold = start(frame);
+    const fold = new Accumulation(kind, frame);
     walk(elements, { ...at, frame }, (first) => {
-      if (filter !== undefined && !isTrue(filter(frame))) return undefined;
-      return fold.take(first, takesFailures ? outcome(body, frame) : body(frame));
+      if (filter !== undefined && !fold.admits(outcome(filter, frame))) return undefined;
+      return fold.take(first, outcome(body, frame));
     });
     frame.spend(costs.result);
     return runInOnePiece(fold.result());
@@ -116,15 +121,14 @@ export function foldWork(compiler: Compiles, expr: FoldExpr, scope: readonly str
   // A short body needs no generator for each element.
   const step = compiler.isDivided(expr.body) ? undefined : compiler.compile(expr.body, inner);
   const body = compiler.work(expr.body, inner);
-  const { start, takesFailures, costs } = foldOf(expr.name);
+  const kind = foldOf(expr.name);
+  const { costs } = kind;
   const slot = scope.length;
-  const inPiece = takesFailures ? outcome : (run: Step, frame: Frame) => run(frame);
-  const inSteps = takesFailures ? outcomeSteps : (run: Work, frame: SteppedFrame) => run(frame);
   const { length: variables } = expr.variables;
   return function* (frame) {
     const elements = yield* range(frame);
     const keys = keysOf(elements);
-    const fold = start(frame);
+    const fold = new Accumulation(kind, frame);
     // An iterator of pairs would cost more than most bodies.
     for (let index = 0; index < keys.length; index += 1) {
       if (frame.isStepOver()) yield;
@@ -134,8 +138,8 @@ export function foldWork(compiler: Compiles, expr: FoldExpr, scope: readonly str
       const first = isIndexed ? BigInt(index) : key;
       frame.slots[slot] = first;
       if (variables === 2) frame.slots[slot + 1] = memberOf(elements, key);
-      if (filter !== undefined && !isTrue(yield* filter(frame))) continue;
-      const result = step === undefined ? yield* inSteps(body, frame) : inPiece(step, frame);
+      if (filter !== undefined && !fold.admits(yield* outcomeSteps(filter, frame))) continue;
+      const result = step === undefined ? yield* outcomeSteps(body, frame) : outcome(step, frame);
       if (fold.take(first, result) !== 'stop') continue;
       if (index + 1 < keys.length) frame.spend(costs.condition);
       break;
@@ -245,8 +249,8 @@ function spendOnItem(frame: Frame, { condition, step }: FoldCosts): void {
 const keptCosts = { counted: 2, item: 13, body: 12 };
 
 interface FoldKind {
-  /** Whether a failure of the body is a result like others. */
-  readonly takesFailures: boolean;
+  /** Whether the body decides which elements count. */
+  readonly isFilter?: true;
   readonly costs: FoldCosts;
   start(frame: Frame): Fold;
 }
@@ -256,29 +260,65 @@ const transforming: FoldCosts = { condition: 0, step: 1, result: 0 };
 
 const foldKinds: Readonly<Record<FoldName, FoldKind>> = {
   all: {
-    takesFailures: true,
     costs: { condition: 2, step: 1, result: 1 },
     start: () => quantifier({ decides: false }),
   },
   exists: {
-    takesFailures: true,
     costs: { condition: 3, step: 1, result: 1 },
     start: () => quantifier({ decides: true }),
   },
   exists_one: {
-    takesFailures: false,
+    isFilter: true,
     costs: { condition: 0, step: 0, result: 2 },
     start: existsOne,
   },
-  filter: { takesFailures: false, costs: keeping, start: filtered },
-  map: { takesFailures: false, costs: keeping, start: transformed },
-  transformList: { takesFailures: false, costs: keeping, start: transformed },
-  sortBy: { takesFailures: false, costs: transforming, start: sortedBy },
-  transformMap: { takesFailures: false, costs: transforming, start: transformedMap },
-  transformMapEntry: { takesFailures: false, costs: transforming, start: transformedEntries },
+  filter: { isFilter: true, costs: keeping, start: filtered },
+  map: { costs: keeping, start: transformed },
+  transformList: { costs: keeping, start: transformed },
+  sortBy: { costs: transforming, start: sortedBy },
+  transformMap: { costs: transforming, start: transformedMap },
+  transformMapEntry: { costs: transforming, start: transformedEntries },
 };
 
 const foldOf = (name: FoldName): FoldKind => foldKinds[name];
+
+/**
+ * A walk that goes on after a failure, as in cel-go, where the failure takes the place of what was
+ * accumulated. A failing filter replaces also an earlier failure, whereas other failures do not.
+ */
+class Accumulation {
+  readonly #fold: Fold;
+  readonly #isFilter: boolean;
+  #failure: CelError | undefined;
+
+  constructor({ start, isFilter }: FoldKind, frame: Frame) {
+    this.#fold = start(frame);
+    this.#isFilter = isFilter === true;
+  }
+
+  /** Whether an element counts for which the filter has this result. */
+  admits(result: Value | CelError): boolean {
+    if (typeof result === 'boolean') return result;
+    this.#failure = result instanceof CelError ? result : noSuchOverload();
+    return false;
+  }
+
+  take(first: Value, result: Value | CelError): 'stop' | undefined {
+    if (this.#isFilter && !this.admits(result)) return undefined;
+    try {
+      return this.#fold.take(first, result);
+    } catch (error) {
+      this.#failure ??= failureOf(error);
+      return undefined;
+    }
+  }
+
+  /** The value of the macro, in steps. Throws `CelError`. */
+  result(): Generator<void, Value> {
+    if (this.#failure !== undefined) throw this.#failure;
+    return this.#fold.result();
+  }
+}
 
 /** A failure of one element does not matter if another one decides. */
 function quantifier({ decides }: { readonly decides: boolean }): Fold {
@@ -302,11 +342,6 @@ function quantifier({ decides }: { readonly decides: boolean }): Fold {
   };
 }
 
-function isTrue(value: Value | CelError): boolean {
-  if (typeof value !== 'boolean') throw noSuchOverload();
-  return value;
-}
-
 /** A result whose failure is thrown. */
 function thrown(result: Value | CelError): Value {
   if (result instanceof CelError) throw result;
@@ -317,7 +352,7 @@ function existsOne(frame: Frame): Fold {
   let count = 0;
   return {
     take(_, result) {
-      if (!isTrue(result)) return undefined;
+      if (result !== true) return undefined;
       frame.spend(keptCosts.counted);
       count += 1;
       return undefined;
@@ -330,7 +365,7 @@ function filtered(frame: Frame): Fold {
   const items: Value[] = [];
   return {
     take(first, result) {
-      if (!isTrue(result)) return undefined;
+      if (result !== true) return undefined;
       frame.spend(keptCosts.item);
       items.push(first);
       return undefined;
