@@ -23,6 +23,7 @@ export async function decodedInTurns(text: string) {
     return { value, turns };
   } catch (error) {
     if (!(error instanceof YamlError)) throw error;
-    return { value: { line: Number(/line (\d+)/.exec(error.message)?.[1]) }, turns };
+    // An error in the first line names no line.
+    return { value: { line: Number(/line (\d+)/.exec(error.message)?.[1] ?? 1) }, turns };
   }
 }
