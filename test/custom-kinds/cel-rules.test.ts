@@ -308,6 +308,42 @@ describe('verdicts', () => {
     },
   );
 
+  test('CRD-3: empty values of the schema are no zero values', async () => {
+    const list = { type: 'array', items: integer, maxItems: 5 };
+    const map = { type: 'object', additionalProperties: integer };
+    const some = ['self.list', 'self.map', 'self.object', 'self.list + []', '[] + self.list'];
+    const none = ['[]', '{}', 'self.list.filter(x, true)'];
+    const rule = (value: string, is: string) => ({
+      rule: `${is}optional.ofNonZeroValue(${value}).hasValue()`,
+    });
+    const rulesOfValues = [
+      ...some.map((value) => rule(value, '')),
+      ...none.map((value) => rule(value, '!')),
+    ];
+    const properties = { list, map, object: { type: 'object', properties: { a: integer } } };
+    const kind = await kindWith(object(properties, ...rulesOfValues));
+    const made = await kind.create({ list: [], map: {}, object: {} });
+    expect(made.status, made.text).toBe(201);
+  });
+
+  test.each([
+    ['HTTPS://a/', 'https://a/', true],
+    ['https://a/#', 'https://a/', true],
+    ['https://é/', 'https://%C3%A9/', true],
+    ['https://a/b c', 'https://a/b%20c', true],
+    ['https://a/#x y', 'https://a/#x%20y', true],
+    ['https://u:p%40@a/', 'https://u:p@@a/', true],
+    ['https://', 'https:', true],
+    ['https://A/', 'https://a/', false],
+    ['https://a?', 'https://a', false],
+    ['https://a/%41', 'https://a/A', false],
+  ])('CRD-3: whether the URLs %s and %s are equal: %s', async (one, other, areEqual) => {
+    const rule = `(url('${one}') == url('${other}')) == ${areEqual}`;
+    const kind = await kindWith(object({ n: integer }, { rule }));
+    const made = await kind.create({ n: 1 });
+    expect(made.status, made.text).toBe(201);
+  });
+
   test("CRD-3: protobuf's well-known messages have the values that they represent", async () => {
     const kind = await kindWith(
       object(

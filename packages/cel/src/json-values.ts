@@ -14,6 +14,7 @@ import { parseTimestamp, showDuration, showTimestamp, zoneOf } from './library/t
 import { namesOf, visibleSchema } from './types/schema-types.ts';
 import {
   CelError,
+  DeclaredList,
   Duration,
   isMapValue,
   kindOf,
@@ -49,7 +50,7 @@ export function jsonToValue(
         ? floatToValue(Number(item), items ?? {})
         : itemToValue(item, items ?? {}, floats),
     );
-    return items === undefined ? new List(values) : new List(values, listKindOf(schema));
+    return items === undefined ? new List(values) : new DeclaredList(values, listKindOf(schema));
   }
   return new JsonMap(json, schema, floats);
 }
@@ -146,6 +147,10 @@ class JsonMap implements MapValue {
     this.#json = json;
     this.#schema = schema;
     this.#floats = floats;
+  }
+
+  get isDeclared(): boolean {
+    return this.#schema.type !== undefined;
   }
 
   /** A null member counts as absent, except in a map. */

@@ -98,6 +98,9 @@ export class List {
   }
 }
 
+/** A list of a custom object, which is no zero value in kube-apiserver, even if it is empty. */
+export class DeclaredList extends List {}
+
 /**
  * A map, or an object whose keys are its fields; `objectType` is the type of one that an expression
  * built.
@@ -105,6 +108,8 @@ export class List {
 export interface MapValue {
   readonly isMap: true;
   readonly objectType: string | undefined;
+  /** Whether it is part of a custom object and thus no zero value, like a `DeclaredList`. */
+  readonly isDeclared?: boolean;
   get(key: Value): Value | undefined;
   keys(): readonly Value[];
   readonly size: number;

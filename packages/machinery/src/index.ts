@@ -201,6 +201,7 @@ export {
   normalizeUrlPath,
   parseGoRequestUrl,
   parseGoUrl,
+  printGoUrl,
 } from './meta/go-url.ts';
 export {
   base64ErrorAt,

@@ -11,6 +11,7 @@ import {
   CelCostError,
   CelError,
   compare,
+  DeclaredList,
   Duration,
   isMapValue,
   isScalar,
@@ -118,7 +119,9 @@ function* addSteps(args: readonly Value[], context: CallContext): Generator<void
   }
   if (left.listKind !== undefined) return yield* unitedSteps(left, right, context);
   if (context.isStepOver()) yield;
-  return new List(left.items.concat(right.items));
+  if (left.items.length === 0 && !(left instanceof DeclaredList)) return right;
+  const items = left.items.concat(right.items);
+  return left instanceof DeclaredList ? new DeclaredList(items) : new List(items);
 }
 
 function* unitedSteps(left: List, right: List, context: CallContext): Generator<void, List> {
@@ -141,7 +144,7 @@ function* unitedSteps(left: List, right: List, context: CallContext): Generator<
       items.push(item);
     }
   }
-  return new List(items, kind);
+  return new DeclaredList(items, kind);
 }
 
 /** Whether a list contains an item, in steps. */

@@ -3,6 +3,7 @@ import { type CallContext, divided, type Library, oneStepEach } from '../types/f
 import {
   CelError,
   compare,
+  DeclaredList,
   Duration,
   isMapValue,
   isScalar,
@@ -328,8 +329,9 @@ function isZero(value: Value): boolean {
   const number = numeric(value);
   if (number !== undefined) return Number(number) === 0;
   if (value instanceof Uint8Array) return value.length === 0;
+  if (value instanceof DeclaredList) return false;
   if (value instanceof List) return value.items.length === 0;
-  if (isMapValue(value)) return value.size === 0;
+  if (isMapValue(value)) return value.isDeclared !== true && value.size === 0;
   if (value instanceof Duration) return value.nanos === 0n;
   return value instanceof Optional && value.value === undefined;
 }

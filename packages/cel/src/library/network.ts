@@ -1,5 +1,5 @@
 import { isIPv4, isIPv6 } from 'node:net';
-import { parseGoRequestUrl, parseGoUrl } from '@wheelhouse/machinery';
+import { parseGoRequestUrl, parseGoUrl, printGoUrl } from '@wheelhouse/machinery';
 import { type CallContext, type Library, noSuchOverload } from '../types/functions.ts';
 import { CelError, EntryMap, List, Opaque, type Value } from '../values.ts';
 import { addressProblem } from './address-errors.ts';
@@ -233,7 +233,7 @@ function read(text: string): Value {
   if (typeof url === 'string') {
     throw new CelError(`URL parse error during conversion from string: ${url}`);
   }
-  return new UrlValue({ type, value: url, key: text });
+  return new UrlValue({ type, value: url, key: printGoUrl(text) });
 }
 
 function url(value: Value | undefined): Url {

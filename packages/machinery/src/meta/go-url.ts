@@ -75,6 +75,52 @@ function parseLocation(location: string, form: 'reference' | 'request'): GoUrl |
   return { ...bare, user: at < 0 ? undefined : authority.slice(0, at), host, path };
 }
 
+/** Scheme with colon, authority, path, query with its mark, and fragment of a valid URL. */
+const urlForm = /^([A-Za-z][A-Za-z0-9+.-]*:)?(?:\/\/([^/?#]*))?([^?#]*)(\?[^#]*)?(?:#(.*))?$/su;
+
+/**
+ * Returns the text with which Go prints a valid URL: texts that differ only in the case of the
+ * scheme or in superfluous escapes are the same.
+ */
+export function printGoUrl(text: string): string {
+  const parts = urlForm.exec(text);
+  if (parts === null) return text;
+  const [, scheme = '', authority, path = '', query = '', fragment = ''] = parts;
+  const isOpaque = scheme !== '' && authority === undefined && !path.startsWith('/');
+  const location = isOpaque ? path : escapedOnce(path, pathByte);
+  const printed = fragment === '' ? '' : `#${escapedOnce(fragment, fragmentByte)}`;
+  return `${scheme.toLowerCase()}${printAuthority(authority, path)}${location}${query}${printed}`;
+}
+
+function printAuthority(authority: string | undefined, path: string): string {
+  if (authority === undefined || (authority === '' && path === '')) return '';
+  const at = authority.lastIndexOf('@');
+  const host = escapeOthers(unescapedBytes(authority.slice(at + 1)), hostByte);
+  if (at < 0) return `//${host}`;
+  const user = authority.slice(0, at);
+  const colon = user.indexOf(':');
+  const printed = (part: string) => escapeOthers(unescapedBytes(part), userByte);
+  if (colon < 0) return `//${printed(user)}@${host}`;
+  return `//${printed(user.slice(0, colon))}:${printed(user.slice(colon + 1))}@${host}`;
+}
+
+const hostByte = /[^A-Za-z0-9\-_.~!$&'()*+,;=:[\]<>"]/g;
+const userByte = /[^A-Za-z0-9\-_.~$&+,;=]/g;
+const pathByte = /[^A-Za-z0-9\-_.~$&+,/:;=@]/g;
+const fragmentByte = /[^A-Za-z0-9\-_.~$&+,/:;=?@!()*]/g;
+
+/** Keeps a text that contains nothing but escapes and characters that URLs contain. */
+function escapedOnce(text: string, special: RegExp): string {
+  const isEscaped = /^[A-Za-z0-9\-_.~$&+,/:;=?@!'()*[\]%]*$/.test(text);
+  return isEscaped ? text : escapeOthers(unescapedBytes(text), special);
+}
+
+/** The bytes of a text without escapes, one in each character. */
+function unescapedBytes(text: string): string {
+  const bytes = Buffer.from(text, 'utf8').toString('latin1');
+  return bytes.replace(/%([0-9a-f]{2})/gi, (_, hex) => byteText(Number.parseInt(hex, 16)));
+}
+
 /**
  * Normalizes a path as client-go does: removes empty and dot segments and a trailing slash, then
  * escapes it. A strict server redirects clients that send other paths.
@@ -82,18 +128,14 @@ function parseLocation(location: string, form: 'reference' | 'request'): GoUrl |
  */
 export function normalizePath(path: string): string {
   const bytes = Buffer.from(path, 'utf8').toString('latin1');
-  return escapeBytes(cleanPath(bytes));
+  return escapeOthers(cleanPath(bytes), pathByte);
 }
 
 /**
  * Like `normalizePath`, for the path of a URL, whose escapes are decoded first: `/%2F/d` is `/d`.
  */
 export function normalizeUrlPath(path: string): string {
-  const bytes = Buffer.from(path, 'utf8').toString('latin1');
-  const plain = bytes.replace(/%([0-9a-f]{2})/gi, (_, hex) =>
-    String.fromCharCode(Number.parseInt(hex, 16)),
-  );
-  return escapeBytes(cleanPath(plain));
+  return escapeOthers(cleanPath(unescapedBytes(path)), pathByte);
 }
 
 function cleanPath(path: string): string {
@@ -101,8 +143,8 @@ function cleanPath(path: string): string {
   return clean.length > 1 && clean.endsWith('/') ? clean.slice(0, -1) : clean;
 }
 
-function escapeBytes(bytes: string): string {
-  return bytes.replace(/[^A-Za-z0-9\-_.~$&+,/:;=@]/g, (byte) => {
+function escapeOthers(bytes: string, special: RegExp): string {
+  return bytes.replace(special, (byte) => {
     const hex = byte.charCodeAt(0).toString(16).toUpperCase();
     return `%${hex.padStart(2, '0')}`;
   });

@@ -14,7 +14,6 @@ import {
   type Value,
 } from '@wheelhouse/cel';
 import type { JsonObject, UserInfo } from '@wheelhouse/machinery';
-import type { Schema } from '@wheelhouse/schema';
 
 /** The variables of an expression: the claims of a token, or the user made from them. */
 export type Subject = 'claims' | 'user';
@@ -36,17 +35,6 @@ export class ExpressionError extends Error {
     this.name = 'ExpressionError';
   }
 }
-
-const texts: Schema = { type: 'array', items: { type: 'string' } };
-const userSchema: Schema = {
-  type: 'object',
-  properties: new Map([
-    ['username', { schema: { type: 'string' } }],
-    ['uid', { schema: { type: 'string' } }],
-    ['groups', { schema: texts }],
-    ['extra', { schema: { type: 'object', additionalProperties: texts } }],
-  ]),
-};
 
 const textList = listType(stringType);
 const subjectTypes: Readonly<Record<Subject, Type>> = {
@@ -124,7 +112,7 @@ export function userValue(user: UserInfo): Value {
     Object.entries(user.extra).map(([key, values]) => [key, [...values]]),
   );
   const json = { username: user.name, uid: user.uid, groups: [...user.groups], extra };
-  return jsonToValue(json, userSchema);
+  return jsonToValue(json, {});
 }
 
 /**
