@@ -52,6 +52,15 @@ const predicates = {
   texts: [
     ...['x != "z"', 'x.startsWith("t")', 'x + y != "z"', 'x.size() > 0', 'x.contains("t")'],
     ...['x.matches("^t")', 'x in ["a", x]', '[x, y].size() == 2', '{x: y}.size() == 1'],
+    ...['matches(x, "^[a-z]+[0-9]*$")', 'x.matches("^[a-z]{1,99}[0-9]*$")', 'x < "z" || x > y'],
+    ...[
+      'x.indexOf("") == 0',
+      'x.substring(0) == x',
+      '[x, y].isSorted() || true',
+      'isIP(x) || true',
+    ],
+    ...['!(x + "abcdefghijklmnop" + y).contains("0123456789ab")', '([x] + [y]).size() == 2'],
+    ...['"%s".format([x]) == x', 'x.replace("t", "long") != "z"', '[x, y].join("-") != "z"'],
   ],
   items: [
     ...['x.name != "z"', 'x.count >= 0', 'has(x.name)', 'x.tags.all(t, t != "z")', 'x == x'],
