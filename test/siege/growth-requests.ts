@@ -18,7 +18,8 @@ const rules = (count: number) =>
 
 export const definitions = '/apis/apiextensions.svc.io/v1/customresourcedefinitions';
 
-const definitionOf = (
+/** A definition in the group `growth.io` with these properties. */
+export const definitionOf = (
   plural: string,
   properties: JsonObject,
   more: JsonObject = {},

@@ -1,5 +1,5 @@
 import type { JsonObject } from '@wheelhouse/machinery';
-import { definitions } from './growth-requests.ts';
+import { definitionOf, definitions } from './growth-requests.ts';
 import {
   bodyOf,
   json,
@@ -15,35 +15,14 @@ import {
 const count = (most: number, scale: number) => Math.floor(most * scale);
 
 const pluralOf = (id: string) => `e${id.replaceAll('-', 'x')}`;
-const pathOf = (id: string) => `${definitions}/${pluralOf(id)}.extreme.io`;
+const pathOf = (id: string) => `${definitions}/${pluralOf(id)}.growth.io`;
 
 /** A definition whose `spec` has these properties. */
-function definitionOf(id: string, properties: JsonObject, more: JsonObject = {}): JsonObject {
-  const plural = pluralOf(id);
-  return {
-    apiVersion: 'apiextensions.svc.io/v1',
-    kind: 'CustomResourceDefinition',
-    metadata: { name: `${plural}.extreme.io` },
-    spec: {
-      group: 'extreme.io',
-      scope: 'Namespaced',
-      names: { plural, singular: plural, kind: plural, listKind: `${plural}List` },
-      versions: [
-        {
-          name: 'v1',
-          served: true,
-          storage: true,
-          schema: {
-            openAPIV3Schema: {
-              type: 'object',
-              properties: { spec: { type: 'object', properties, ...more } },
-            },
-          },
-        },
-      ],
-    },
-  };
-}
+const specOf = (id: string, properties: JsonObject, more: JsonObject = {}): JsonObject => ({
+  apiVersion: 'apiextensions.svc.io/v1',
+  kind: 'CustomResourceDefinition',
+  ...definitionOf(pluralOf(id), { spec: { type: 'object', properties, ...more } }),
+});
 
 const manyProperties = (scale: number): JsonObject =>
   Object.fromEntries(
@@ -65,7 +44,7 @@ const creation = (
 });
 
 const withPattern = (pattern: string) => (id: string) =>
-  definitionOf(id, { a: { type: 'string', pattern } });
+  specOf(id, { a: { type: 'string', pattern } });
 
 /** Words of nine letters without common prefixes. */
 const words = (number: number): string[] =>
@@ -74,11 +53,11 @@ const words = (number: number): string[] =>
   );
 
 const definitionsOfExtremes: readonly StepCase[] = [
-  creation('9,000 properties', (id, scale) => definitionOf(id, manyProperties(scale))),
+  creation('9,000 properties', (id, scale) => specOf(id, manyProperties(scale))),
   {
     name: 'replace a definition with 9,000 properties',
     make: (id, scale) => {
-      const definition = definitionOf(id, manyProperties(scale));
+      const definition = specOf(id, manyProperties(scale));
       const body = bodyOf(withVersion(definition));
       return {
         before: [post(definitions, definition)],
@@ -91,7 +70,7 @@ const definitionsOfExtremes: readonly StepCase[] = [
   creation('a pattern of 9,000 characters', withPattern(words(1_000).join(''))),
   creation('a pattern that repeats a group 900 times', withPattern('^(abcdefg){900}$')),
   creation('a rule of 90,000 characters', (id) =>
-    definitionOf(
+    specOf(
       id,
       { a: { type: 'integer' } },
       {
