@@ -1,4 +1,5 @@
 import { type ApiObject, type Clock, nextTurn, silentLogger } from '@wheelhouse/machinery';
+import type { FakeClock } from '@wheelhouse/machinery/testing';
 import type { Revision, Store } from '@wheelhouse/store';
 import type { EventEncoder, ResourceCache, WatchEnd, WatchSpec } from './contract.ts';
 import { EntryHint, type EntryIndex } from './entry.ts';
@@ -80,6 +81,29 @@ export function openCache(
     tokenVersion,
     ...options,
   });
+}
+
+/** Counts the objects that a cache decodes in one turn of the loop; each takes 1 ms of the clock. */
+export class DecodeMeter {
+  readonly #clock: FakeClock;
+  #decoded = 0;
+  /** The largest number of objects in one turn so far. */
+  most = 0;
+
+  constructor(clock: FakeClock) {
+    this.#clock = clock;
+  }
+
+  startTurn(): void {
+    this.#decoded = 0;
+  }
+
+  readonly indexOf = (object: ApiObject): EntryIndex => {
+    this.#clock.advance(1);
+    this.#decoded += 1;
+    this.most = Math.max(this.most, this.#decoded);
+    return indexOf(object);
+  };
 }
 
 /** An event that a `TestReader` received. */

@@ -3,7 +3,7 @@ import { FakeClock } from '@wheelhouse/machinery/testing';
 import { createMemoryStore } from '@wheelhouse/store/testing';
 import { expect, test } from 'vitest';
 import {
-  indexOf,
+  DecodeMeter,
   lineEncoder,
   openCache,
   putWidget,
@@ -55,21 +55,13 @@ test('TRUST-2: a load decodes the objects in slices', async () => {
   for (let n = 0; n < objects; n++) {
     await putWidget(store, { namespace: 'a', name: `w${n}`, hint: false });
   }
-  let decoded = 0;
-  let mostDecoded = 0;
-  const cache = openCache(store, clock, {
-    indexOf: (object) => {
-      clock.advance(1);
-      decoded += 1;
-      mostDecoded = Math.max(mostDecoded, decoded);
-      return indexOf(object);
-    },
-  });
+  const meter = new DecodeMeter(clock);
+  const cache = openCache(store, clock, { indexOf: meter.indexOf });
   for (let turns = 0; cache.count() === undefined && turns < 200; turns++) {
-    decoded = 0;
+    meter.startTurn();
     await nextTurn();
   }
-  expect(mostDecoded).toBeLessThanOrEqual(12);
+  expect(meter.most).toBeLessThanOrEqual(12);
   expect(cache.count()).toBe(objects);
   cache.close();
 });

@@ -8,7 +8,7 @@ import type { EntryChange, ResourceCache, WatchSpec } from './contract.ts';
 import type { EntryFilter } from './entry.ts';
 import type { ResourceCacheOptions } from './resource-cache.ts';
 import {
-  indexOf,
+  DecodeMeter,
   openCache,
   prefix,
   putWidget,
@@ -366,27 +366,19 @@ test('TRUST-2: old changes are read back in slices', async () => {
     await putWidget(store, { namespace: 'a', name: `x${value % 20}`, value, hint: false });
   }
   const clock = new FakeClock();
-  let decoded = 0;
-  let mostDecoded = 0;
-  const cache = openCache(store, clock, {
-    indexOf: (object) => {
-      clock.advance(1);
-      decoded += 1;
-      mostDecoded = Math.max(mostDecoded, decoded);
-      return indexOf(object);
-    },
-  });
+  const meter = new DecodeMeter(clock);
+  const cache = openCache(store, clock, { indexOf: meter.indexOf });
   await untilTrue(() => cache.count() === 20);
-  mostDecoded = 0;
+  meter.most = 0;
   const reader = new TestReader();
   const opening = cache.watch(watchSpec(reader, { resourceVersion: '30' }));
   await untilTrue(() => {
-    decoded = 0;
+    meter.startTurn();
     return reader.short.length === last - 30;
   });
   await opening;
   // A slice is 5 ms, and a turn as this test counts them touches two slices.
-  expect(mostDecoded).toBeLessThanOrEqual(12);
+  expect(meter.most).toBeLessThanOrEqual(12);
   const revisions = reader.events.map(({ revision }) => revision);
   expect(revisions).toEqual(Array.from({ length: last - 30 }, (_, at) => 31 + at));
   for (const revision of [30, 31, 77, 140, 200]) {
