@@ -296,7 +296,7 @@ class Accumulation {
     this.#isFilter = isFilter === true;
   }
 
-  /** Whether an element counts for which the filter has this result. */
+  /** Whether an element counts, given the result of the filter for it. */
   admits(result: Value | CelError): boolean {
     if (typeof result === 'boolean') return result;
     this.#failure = result instanceof CelError ? result : noSuchOverload();

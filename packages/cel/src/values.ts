@@ -98,7 +98,7 @@ export class List {
   }
 }
 
-/** A list of a custom object, which is no zero value in kube-apiserver, even if it is empty. */
+/** A list of a custom object. kube-apiserver treats even an empty one as a nonzero value. */
 export class DeclaredList extends List {}
 
 /**

@@ -44,7 +44,7 @@ const soundDigests = new Set([1, 2, 3].map((last) => `2.16.840.1.101.3.4.2.${las
 
 /**
  * Whether signatures with an algorithm prove who signed (TRUST-5). OpenSSL also verifies those with
- * MD5 and SHA-1, of which others can be forged.
+ * MD5 and SHA-1, which can be forged.
  * @param der the encoded identifier of the algorithm
  */
 export function isSoundSignature(der: Buffer): boolean {

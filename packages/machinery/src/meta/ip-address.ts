@@ -103,7 +103,7 @@ export function blockContains(outer: IpBlock, inner: IpBlock): boolean {
   return outer.prefixBits <= inner.prefixBits && blockHas(outer, inner.base);
 }
 
-/** Whether an address is one of a block. */
+/** Whether a block contains an address. */
 export function blockHas({ base, prefixBits }: IpBlock, address: IpAddress): boolean {
   const hostBits = BigInt(widthOf(base.family) - prefixBits);
   return address.family === base.family && address.bits >> hostBits === base.bits >> hostBits;

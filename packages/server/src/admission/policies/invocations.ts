@@ -27,7 +27,7 @@ import type { Binding, MatchResources, ParamKind, PolicyBasis, PolicyHook } from
 /** A policy or binding that is unusable; the message says why. */
 class ConfigurationError extends Error {}
 
-/** The objects of a request have no form in the version that a policy's rules name. */
+/** The objects of a request cannot be converted to the version that a policy's rules name. */
 export class UnconvertibleError extends Error {}
 
 /** The served kind of a policy's parameters. Throws ConfigurationError for an unknown kind. */
