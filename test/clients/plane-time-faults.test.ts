@@ -205,6 +205,10 @@ test('PLANE-5: faults cut watches and expire history', async () => {
   await late.ended;
   expect(late.status).toBe(200);
   expect(late.events).toMatchObject([{ type: 'ERROR', object: { code: 410, reason: 'Expired' } }]);
+  plane.faults.add({ effect: 'cut', kind: 'ConfigMap', afterMs: 60_000 });
+  const both = await watch(`${maps}?watch=true&resourceVersion=${resourceVersion}`);
+  await both.ended;
+  expect(both.events).toMatchObject([{ type: 'ERROR', object: { code: 410 } }]);
   const list = await get(`${maps}?resourceVersion=${resourceVersion}`);
   expect(list.status).toBe(410);
   expect((await get(maps)).status).toBe(200);

@@ -97,6 +97,21 @@ describe('establishing', () => {
     }
   });
 
+  test('VER-4: versions whose numbers begin at zero are ordered by them', async () => {
+    const group = 'zero.example.com';
+    const version = (name: string, storage: boolean) => ({
+      name,
+      served: true,
+      storage,
+      schema: { openAPIV3Schema: { type: 'object' } },
+    });
+    const versions = ['v0alpha1', 'v0alpha2', 'foo'].map((name) => version(name, name === 'foo'));
+    await establish(server, { group, plural: 'zeros', kind: 'Zero', versions });
+    const { body } = await server.get(`/apis/${group}`);
+    const ordered = ['v0alpha2', 'v0alpha1', 'foo'].map((name) => ({ version: name }));
+    expect(body).toMatchObject({ versions: ordered, preferredVersion: ordered[0] });
+  });
+
   test('CRD-1: discovery shows the kind in all its forms until it is deleted', async () => {
     const group = 'shown.example.com';
     const names = { shortNames: ['sh', 'shw'], categories: ['all', 'mine'], singular: 'showing' };

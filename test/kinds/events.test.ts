@@ -141,6 +141,13 @@ describe('new Events', () => {
     expect(whole.body.message).toContain(`${layout} "Z" as ".000000"`);
     const month = await post('2030-13-01T01:00:00Z');
     expect(month.body.message).toContain('parsing time "2030-13-01T01:00:00Z": month out of range');
+    for (const [zone, part] of [
+      ['+25:00', 'hour'],
+      ['-25:61', 'minute'],
+    ]) {
+      const { body } = await post(`2030-02-30T01:00:00.000000${zone}`);
+      expect(body.message).toContain(`time zone offset ${part} out of range`);
+    }
     const made = await post('2030-01-01T01:00:00.000120+01:00');
     expect(made.body.eventTime).toBe('2030-01-01T00:00:00.000120Z');
   });

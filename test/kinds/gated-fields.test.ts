@@ -1,3 +1,4 @@
+import { objectAt } from '@wheelhouse/kinds';
 import type { StatefulSet } from '@wheelhouse/kinds/types/apps/v1';
 import type { Job } from '@wheelhouse/kinds/types/batch/v1';
 import type { Pod, Service } from '@wheelhouse/kinds/types/core/v1';
@@ -360,6 +361,29 @@ describe('VER-5: gates that are off after a restart', () => {
         );
         expect(reserved.status, reserved.text).toBe(200);
         expect(reserved.body.status.allocation.devices.results).toEqual([result]);
+      },
+    );
+  });
+
+  test('VER-5: a template loses resources of the whole pod unless it has some', () => {
+    const templates = '/api/v1/namespaces/default/podtemplates';
+    const some = { limits: { cpu: '1' } };
+    return withoutGate(
+      'PodLevelResources',
+      async (server) => {
+        for (const [name, resources] of Object.entries({ none: {}, some })) {
+          const template = { spec: { containers: [{ name: 'c', image: 'i' }], resources } };
+          const made = await server.post(templates, { metadata: { name }, template });
+          expect(made.status, made.text).toBe(201);
+        }
+      },
+      async (server) => {
+        for (const [name, kept] of Object.entries({ none: undefined, some })) {
+          const metadata = { labels: { seen: 'yes' } };
+          const changed = await server.patch(`${templates}/${name}`, { metadata }, 'merge');
+          expect(changed.status, changed.text).toBe(200);
+          expect(objectAt(changed.body, 'template', 'spec', 'resources')).toEqual(kept);
+        }
       },
     );
   });

@@ -95,6 +95,15 @@ describe('the pod', () => {
     expect(await isGoing()).toBe(false);
   });
 
+  test('API-6: may be missing, which precedes invalid options', async () => {
+    const invalid = { propagationPolicy: 'Never' };
+    expect((await evict(invalid)).status).toBe(404);
+    await makePod(ready);
+    const answer = await evict(invalid);
+    expect([answer.status, answer.body.reason]).toEqual([422, 'Invalid']);
+    expect(await isGoing()).toBe(false);
+  });
+
   test('API-6: must meet the client’s preconditions', async () => {
     await makePod(ready);
     for (const preconditions of [{ uid: 'other' }, { resourceVersion: '1' }]) {

@@ -54,6 +54,15 @@ describe('META-1: generated names', () => {
     expect(body.metadata.generateName).toBe(generateName);
   });
 
+  test('META-1: the label of a namespace follows from a valid name', async () => {
+    const { status, body } = await server.post('/api/v1/namespaces', {
+      metadata: { generateName: '-a-' },
+    });
+    expect(status).toBe(422);
+    const fields = body.details.causes.map(({ field }: { field: string }) => field);
+    expect(fields).toEqual(['metadata.generateName', 'metadata.name']);
+  });
+
   test('META-1: a collision is 409 with Retry-After and changes nothing', async () => {
     const object = await created();
     const body = withMeta({ name: object.metadata.name, generateName: 'gen-' });

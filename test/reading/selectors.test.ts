@@ -41,6 +41,7 @@ describe('label selectors', () => {
     ['tier!=front', 'b c d'],
     ['tier in (front, back)', 'a b'],
     ['tier in ()', 'c'],
+    ['tier in (,,,)', 'c'],
     ['tier notin (front,back)', 'c d'],
     ['tier,tier!=back', 'a c'],
     ['example.com/rank>3', 'b'],
@@ -57,6 +58,7 @@ describe('label selectors', () => {
 
   test.each([
     ['a b', "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"],
+    ['tier in (a,,)', "unable to parse requirement: found ')', expected: ',', or identifier"],
     ['tier in front', "unable to parse requirement: found 'front' expected: '('"],
     ['=x', "found '=', expected: !, identifier, or 'end of string'"],
     ['tier=front,', "found '', expected: identifier after ','"],

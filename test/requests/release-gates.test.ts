@@ -73,5 +73,13 @@ describe('RetryGenerateName', () => {
       expect(answer.body.message).toContain('was not able to generate a unique name');
     }
     expect(statuses).toEqual([201, expected]);
+    for (let count = 0; count < 2; count += 1) {
+      fixedDraws = 15;
+      const { status, body: made } = await server.post('/api/v1/namespaces', {
+        metadata: { generateName: 'g-' },
+      });
+      // The label follows the name that was free.
+      if (status === 201) expect(Object.values(made.metadata.labels)).toEqual([made.metadata.name]);
+    }
   });
 });

@@ -206,6 +206,11 @@ export interface Strategy<O = ApiObject> {
   readonly nameRules?: (object: O) => Required<Pick<MetaRules, 'validateName' | 'validatePrefix'>>;
   /** The name of an object with this `generateName`; absent: the prefix and a random suffix. */
   readonly generateName?: (prefix: string) => string;
+  /**
+   * Sets what follows from the name of a new object, in place: after validation, and again after
+   * another name was generated because the first was taken.
+   */
+  readonly afterNaming?: (object: O) => void;
   /** For new objects, reports errors in metadata only if there are no others. */
   readonly reportsMetadataLast?: boolean;
   /**

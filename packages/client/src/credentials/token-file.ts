@@ -1,12 +1,11 @@
 import { readFileSync } from 'node:fs';
-import { errorText, systemErrorCode } from '@wheelhouse/machinery';
-import { KubeconfigError } from '../kubeconfig/kubeconfig.ts';
+import { KubeconfigError, readProblem } from '../kubeconfig/kubeconfig.ts';
 
 /**
  * Returns a function that reads a token from a file. While the file is missing or empty, for
  * example during its renewal, it returns the last token.
  * @param options.fallback token until the file has one; without it, throws KubeconfigError for an
- * unreadable file
+ * unreadable or empty file, since requests without a token would be anonymous
  */
 export function tokenFileSource(options: {
   readonly file: string;
@@ -20,10 +19,10 @@ export function tokenFileSource(options: {
   try {
     read();
   } catch (error) {
-    const code = systemErrorCode(error);
-    const message = errorText(error);
-    const why = code === 'ENOENT' ? 'no such file or directory' : message;
-    if (last === undefined) throw new KubeconfigError(`open ${options.file}: ${why}`);
+    if (last === undefined) throw new KubeconfigError(readProblem(options.file, error));
+  }
+  if (last === undefined) {
+    throw new KubeconfigError(`read empty token from file ${JSON.stringify(options.file)}`);
   }
   return () => {
     try {

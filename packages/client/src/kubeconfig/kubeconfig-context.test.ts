@@ -263,6 +263,18 @@ describe('resolving a context', () => {
     await expect(resolve({ user: { tokenFile: file } })).rejects.toThrow(
       `open ${file}: no such file or directory`,
     );
+    await expect(resolve({ user: { tokenFile: write(' \n') } })).rejects.toThrow(
+      /^read empty token from file ".*"$/,
+    );
+  });
+
+  test('unreadable files are reported in the words of client-go', async () => {
+    const file = write('x');
+    const below = path.join(file, 'ca');
+    expect(await errorsOf({ cluster: { 'certificate-authority': below } })).toEqual([
+      `unable to read certificate-authority ${below} for k due to open ${below}: not a directory`,
+    ]);
+    await expect(resolve({ user: { tokenFile: folder } })).rejects.toThrow('is a directory');
   });
 
   test('impersonation sets headers with escaped extra keys', async () => {

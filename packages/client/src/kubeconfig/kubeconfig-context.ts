@@ -1,13 +1,11 @@
 import { accessSync, constants, readFileSync } from 'node:fs';
 import path from 'node:path';
 import {
-  errorText,
   isObject,
   type JsonObject,
   type JsonValue,
   member,
   setMember,
-  systemErrorCode,
 } from '@wheelhouse/machinery';
 import { CredentialError, type CredentialSource } from '../credentials/credential.ts';
 import {
@@ -19,7 +17,13 @@ import { createExecSource, type ExecHost, processExecHost } from '../credentials
 import { tokenFileSource } from '../credentials/token-file.ts';
 import { type Environment, environmentProxy } from '../environment-proxy.ts';
 import type { ClientConfig, Impersonation } from './client-config.ts';
-import { type Kubeconfig, KubeconfigError, type LocatedEntry, textMember } from './kubeconfig.ts';
+import {
+  type Kubeconfig,
+  KubeconfigError,
+  type LocatedEntry,
+  readProblem,
+  textMember,
+} from './kubeconfig.ts';
 
 /**
  * Validates a user entry after overrides, with absolute paths. Returns errors in client-go's
@@ -118,10 +122,7 @@ function checkReadable(
     accessSync(file, constants.R_OK);
     return [];
   } catch (error) {
-    const code = systemErrorCode(error);
-    const message = errorText(error);
-    const why = code === 'ENOENT' ? 'no such file or directory' : message;
-    return [`unable to read ${what} ${file} for ${name} due to open ${file}: ${why}`];
+    return [`unable to read ${what} ${file} for ${name} due to ${readProblem(file, error)}`];
   }
 }
 
@@ -409,6 +410,6 @@ function dataOrFile(body: JsonObject, name: string): string | undefined {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
-    throw new KubeconfigError(`unable to read ${name} ${file}: ${errorText(error)}`);
+    throw new KubeconfigError(`unable to read ${name}: ${readProblem(file, error)}`);
   }
 }

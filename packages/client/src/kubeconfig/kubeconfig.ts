@@ -250,14 +250,24 @@ export async function readKubeconfigFile(
     if (required && code === 'ENOENT') {
       throw new KubeconfigError(`stat ${file}: no such file or directory`);
     }
-    const reasons: Readonly<Record<string, string | undefined>> = {
-      EACCES: `open ${file}: permission denied`,
-      EISDIR: `read ${file}: is a directory`,
-    };
-    throw loadError(file, reasons[code ?? ''] ?? errorText(error));
+    throw loadError(file, readProblem(file, error));
   }
   if (text.length > fileBytesMax) throw loadError(file, 'the file is too large');
   return parseKubeconfig(text, file);
+}
+
+const openProblems: Readonly<Record<string, string | undefined>> = {
+  EACCES: 'permission denied',
+  ENOENT: 'no such file or directory',
+  ENOTDIR: 'not a directory',
+};
+
+/** Words an error of reading a file like Go. */
+export function readProblem(file: string, error: unknown): string {
+  const code = systemErrorCode(error) ?? '';
+  if (code === 'EISDIR') return `read ${file}: is a directory`;
+  const why = openProblems[code];
+  return why === undefined ? errorText(error) : `open ${file}: ${why}`;
 }
 
 const loadError = (file: string, why: string): KubeconfigError =>

@@ -48,6 +48,7 @@ export function namespace(dialect: Dialect): ResourceDef {
       extraMetadataChecks: { '': ['whole', 'change'] },
       validateName: dnsLabel,
       prepareForCreate: (_, object) => prepareForCreate(object, dialect),
+      afterNaming: (object) => setNameLabel(object, dialect),
       prepareForUpdate,
       validateCreate: (_, object) => validateFinalizers(object, dialect, () => 'spec.finalizers'),
       validateUpdate: (context, object) => {
@@ -81,7 +82,6 @@ function prepareForCreate(object: Stored<Namespace>, dialect: Dialect): void {
     ...object.spec,
     finalizers: finalizers.includes(own) ? finalizers : [...finalizers, own],
   };
-  setNameLabel(object, dialect);
 }
 
 /** Restores the spec, which only `finalize` changes. */

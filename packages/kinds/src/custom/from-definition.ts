@@ -43,7 +43,7 @@ export function compareVersions(left: string, right: string): number {
 function parseVersion(
   version: string,
 ): { major: number; stage: number; minor: number } | undefined {
-  const match = /^v([1-9][0-9]{0,8})(?:(alpha|beta)([1-9][0-9]{0,8}))?$/.exec(version);
+  const match = /^v(\d{1,15})(?:(alpha|beta)(\d{1,15}))?$/.exec(version);
   if (match === null) return undefined;
   const stage = match[2] === undefined ? 3 : match[2] === 'beta' ? 2 : 1;
   return { major: Number(match[1]), stage, minor: Number(match[3] ?? 0) };

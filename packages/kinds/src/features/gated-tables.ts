@@ -165,7 +165,11 @@ function podFields(path: string): readonly GatedFields[] {
       drop: [`${path}.securityContext.supplementalGroupsPolicy`],
     },
     { gates: ['SELinuxChangePolicy'], drop: [`${path}.securityContext.seLinuxChangePolicy`] },
-    { gates: ['PodLevelResources'], drop: [`${path}.resources`] },
+    {
+      gates: ['PodLevelResources'],
+      drop: [`${path}.resources`],
+      usedBy: [`${path}.resources.requests|limits`],
+    },
     { gates: ['NodeInclusionPolicyInPodTopologySpread'], drop: [`${spread}.nodeTaintsPolicy`] },
     { gates: ['NodeInclusionPolicyInPodTopologySpread'], drop: [`${spread}.nodeAffinityPolicy`] },
     { gates: ['MatchLabelKeysInPodTopologySpread'], drop: [`${spread}.matchLabelKeys`] },

@@ -1,4 +1,5 @@
 import { contained } from '../base/faults.ts';
+import { showValue } from './field-error.ts';
 import {
   type LabelOperator,
   type LabelRequirement,
@@ -246,7 +247,10 @@ class LabelParser {
     return [...values].sort(byteOrder);
   }
 
-  /** Parses values up to the closing parenthesis; nothing between two commas is the empty value. */
+  /**
+   * Parses values up to the closing parenthesis; nothing between two commas is the empty value. As in
+   * kube-apiserver, a second comma belongs to the first, so that a third value must follow (`a,,`).
+   */
   #valueList(): Set<string> {
     const values = new Set<string>();
     for (;;) {
@@ -262,6 +266,7 @@ class LabelParser {
       } else if (token.kind === ',') {
         if (values.size === 0 || next.kind === ')' || next.kind === ',') values.add('');
         if (next.kind === ')') return values;
+        if (next.kind === ',') this.#at += 1;
       } else {
         throw requirementError(`found '${token.text}', expected: ',', or identifier`);
       }
@@ -270,7 +275,7 @@ class LabelParser {
 }
 
 const invalidText = (path: string, value: string, messages: readonly string[]) =>
-  `${path}: Invalid value: ${JSON.stringify(value)}: ${messages.join('; ')}`;
+  `${path}: Invalid value: ${showValue(value)}: ${messages.join('; ')}`;
 
 function validate(requirement: LabelRequirement): LabelRequirement {
   const { key, operator, values } = requirement;

@@ -93,11 +93,11 @@ function rangeError(part: (index: number) => number): string | undefined {
   if (part(4) > 23) return 'hour';
   if (part(5) > 59) return 'minute';
   if (part(6) > 59) return 'second';
+  if (part(10) > 60) return 'time zone offset minute';
+  if (part(9) > 24) return 'time zone offset hour';
   const last = new Date(0);
   last.setUTCFullYear(part(1), part(2), 0);
-  if (part(3) < 1 || part(3) > last.getUTCDate()) return 'day';
-  if (part(9) > 24 || part(10) > 60) return 'time zone offset';
-  return undefined;
+  return part(3) < 1 || part(3) > last.getUTCDate() ? 'day' : undefined;
 }
 
 /**

@@ -56,6 +56,12 @@ describe('compareVersions', () => {
       'foo10',
     ]);
   });
+
+  test('counts from zero', () => {
+    const shuffled = ['v0alpha1', 'foo', 'v0', 'v0alpha2', 'v1alpha0', 'v01beta1'];
+    const ordered = ['v0', 'v01beta1', 'v1alpha0', 'v0alpha2', 'v0alpha1', 'foo'];
+    expect(shuffled.sort(compareVersions)).toEqual(ordered);
+  });
 });
 
 describe('catalogue', () => {

@@ -236,9 +236,11 @@ export class PlaneTap implements RequestTap {
         return delay.then(() => this.#applyFaults(request, rest));
       }
       const error = errorOfFault(rule, info);
-      if (rule.effect === 'cut') this.#outcomes.set(exchange, { cutAfterMs: rule.afterMs ?? 0 });
-      else if (error !== undefined && rule.effect === 'expire' && info.verb === 'watch') {
-        this.#outcomes.set(exchange, { error });
+      const outcome = this.#outcomes.get(exchange);
+      if (rule.effect === 'cut') {
+        this.#outcomes.set(exchange, { ...outcome, cutAfterMs: rule.afterMs ?? 0 });
+      } else if (error !== undefined && rule.effect === 'expire' && info.verb === 'watch') {
+        this.#outcomes.set(exchange, { ...outcome, error });
       } else if (error !== undefined) throw error;
     }
     return undefined;

@@ -102,7 +102,9 @@ export async function commitNew(
   if (!mayRename) return outcome;
   const attemptsMax = registry.generatedNames === 'once' ? 1 : generatedNameAttempts;
   for (let attempt = 2; outcome.type === 'lost' && attempt <= attemptsMax; attempt += 1) {
-    stored.metadata.name = nameFrom(stored.metadata.generateName ?? '', target.def.strategy);
+    const { strategy } = target.def;
+    stored.metadata.name = nameFrom(stored.metadata.generateName ?? '', strategy);
+    strategy.afterNaming?.(stored);
     outcome = await insert(registry, commit);
   }
   return outcome;

@@ -287,7 +287,10 @@ async function prepareAndStore(registry: Registry, step: Step): Promise<Outcome>
   const change = { object: stored, old: before?.old, pace, clock: registry.clock };
   const validated = validateObject(target, strategyContext, change);
   if (validated instanceof Promise) await validated;
-  if (before === undefined) removeOmitted(stored);
+  if (before === undefined) {
+    removeOmitted(stored);
+    strategy.afterNaming?.(stored);
+  }
   if (pace !== undefined) await pace.pause();
 
   // Warn. A status update did not write the fields that warnings concern.

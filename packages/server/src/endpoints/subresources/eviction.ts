@@ -47,8 +47,6 @@ export async function evictionEndpoint(call: ApiCall): Promise<void> {
     alike: 'policy/v1beta1',
   });
   const { object, options } = request;
-  const requestedOptions = isObject(object.deleteOptions) ? object.deleteOptions : undefined;
-  parseDeleteOptions(new URLSearchParams(), context.dialect, withoutType(requestedOptions));
   await recordFields(call, request, request.body);
   const admission = virtualAdmission(call, request);
   await admission.mutate();
@@ -60,6 +58,8 @@ export async function evictionEndpoint(call: ApiCall): Promise<void> {
   checkOptions(call, admitted, options);
   if (admitted !== undefined && options.dryRun) propagateDryRun(admitted);
   await admission.validate();
+  // That there is no such pod precedes what is wrong with the options of its deletion.
+  await readPod(call);
   const removal = parseDeleteOptions(new URLSearchParams(), context.dialect, withoutType(admitted));
   const writing = writeContext(call, { ...options, dryRun: options.dryRun || removal.dryRun });
   await evict(call, { options: removal, context: writing });
