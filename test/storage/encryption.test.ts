@@ -95,6 +95,14 @@ describe('values in the store', () => {
     expect((await again.get(`${core}/secrets`)).body.items).toHaveLength(1);
   });
 
+  test('STORE-3: the name of a resource may end with the dot before its empty group', async () => {
+    const providers = [{ secretbox: { keys: [keyOf('dotted')] } }];
+    const server = await serverOf([{ resources: ['secrets.', '*.apps'], providers }]);
+    expect((await server.post(`${core}/secrets`, secret('s'))).status).toBe(201);
+    await server.stop();
+    expect((await stored(secretKey)).toString('latin1')).toContain('k8s:enc:secretbox:v1:dotted:');
+  });
+
   test('STORE-3: a file may be an EncryptionConfig of v1, the older name of its kind', async () => {
     const file = join(directory, 'older.json');
     const providers = [{ aesgcm: { keys: [keyOf('EncryptionConfig')] } }];

@@ -1,3 +1,6 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { builtinKinds } from '@wheelhouse/kinds';
 import type { Service } from '@wheelhouse/kinds/types/core/v1';
 import { dialectOf } from '@wheelhouse/machinery';
@@ -5,6 +8,7 @@ import { hasEtcd, startTestEtcd, type TestEtcd } from '@wheelhouse/store/testing
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { establish } from '../custom-kinds/custom-kinds.ts';
 import { referenceValues } from '../kinds/reference-values.ts';
+import { temporaryFolder } from '../support/cleanup.ts';
 import {
   type ConfigChange,
   configMap,
@@ -178,6 +182,66 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
     expect((await stored(config, key)).toString('hex')).toBe(expected);
   });
 
+  /** Seals and opens values like kube-apiserver, which binds each to its key in etcd. */
+  function sealing() {
+    const key = randomBytes(32);
+    const start = Buffer.from('k8s:enc:aesgcm:v1:one:');
+    const file = join(temporaryFolder(), 'encryption.json');
+    const keys = [{ name: 'one', secret: key.toString('base64') }];
+    const resources = [{ resources: ['*.'], providers: [{ aesgcm: { keys } }] }];
+    const type = { apiVersion: 'apiserver.config.k8s.io/v1', kind: 'EncryptionConfiguration' };
+    writeFileSync(file, JSON.stringify({ ...type, resources }));
+    const seal = (context: string, value: Buffer) => {
+      const nonce = randomBytes(12);
+      const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(context));
+      const sealed = Buffer.concat([cipher.update(value), cipher.final()]);
+      return Buffer.concat([start, nonce, sealed, cipher.getAuthTag()]);
+    };
+    const open = (context: string, value: Buffer) => {
+      expect(value.toString('latin1', 0, start.length)).toBe(start.toString());
+      const sealed = value.subarray(start.length);
+      const cipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, 12));
+      cipher.setAAD(Buffer.from(context)).setAuthTag(sealed.subarray(-16));
+      return Buffer.concat([cipher.update(sealed.subarray(12, -16)), cipher.final()]);
+    };
+    return { encryption: { file, reload: 'off' } as const, seal, open };
+  }
+
+  test('STORE-3: kube-apiserver can read encrypted values below any prefix', async () => {
+    const { encryption, seal, open } = sealing();
+    const controllers = ['default-service-controller'];
+    const config = shared({ encryption, controllers, advertiseAddress: '192.0.2.3' });
+    const prefix = config.store?.type === 'etcd' ? config.store.prefix : '';
+    const secret = (name: string) => ({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name, namespace: 'default', uid: 'u' },
+      type: 'Opaque',
+    });
+    const own = ['own', 'older'].map((name) => `secrets/default/${name}`);
+    // Earlier releases bound a value to its key below /registry.
+    const older = Buffer.from(JSON.stringify(secret('older')));
+    await put(config, own[1] ?? '', seal(`/registry/${own[1]}`, older));
+    const other = 'secrets/default/other';
+    const value = Buffer.from(JSON.stringify(secret('other')));
+    await put(config, other, seal(`${prefix}/${other}`, value));
+    const server = await withServer(config);
+    const read = await server.get(`${core}/secrets/other`);
+    expect([read.status, read.body.metadata?.uid], read.text).toEqual([200, 'u']);
+    const readOlder = await server.get(`${core}/secrets/older`);
+    expect(readOlder.status, readOlder.text).toBe(200);
+    expect((await server.put(`${core}/secrets/older`, readOlder.body)).status).toBe(200);
+    expect((await server.post(`${core}/secrets`, secret('own'))).status).toBe(201);
+    for (const key of own) {
+      const opened = open(`${prefix}/${key}`, await stored(config, key));
+      expect(opened.toString('latin1')).toContain('Opaque');
+    }
+    const lease = 'masterleases/192.0.2.3';
+    await eventually(async () => (await stored(config, lease)).length > 0);
+    const announced = open(`${prefix}/${lease}`, await stored(config, lease));
+    expect(announced.toString('latin1')).toContain('192.0.2.3');
+  });
+
   describe('allocation bitmaps of Services', () => {
     const services = `${core}/services`;
     const ranges = { serviceRanges: { clusterIps: ['10.9.0.0/28'], nodePorts: '30000-30007' } };
@@ -199,16 +263,22 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
       return Buffer.concat([Buffer.from(start, 'hex'), field(0x12, raw), end]);
     };
 
-    async function start() {
-      const config = shared(ranges);
+    type Seal = ReturnType<typeof sealing>;
+
+    async function start(sealed?: Seal) {
+      const config = shared({ ...ranges, ...(sealed && { encryption: sealed.encryption }) });
+      const prefix = config.store?.type === 'etcd' ? config.store.prefix : '';
       // Another server is about to assign 10.9.0.14, and has assigned all ports except the first
       // and the last.
       const addresses = bitmapOf('10.9.0.0/28', Buffer.from('2000', 'hex'));
-      await put(config, 'ranges/serviceips', addresses);
+      const write = (key: string, value: Buffer) =>
+        put(config, key, sealed === undefined ? value : sealed.seal(`${prefix}/${key}`, value));
+      await write('ranges/serviceips', addresses);
       const ports = bitmapOf('30000-30007', Buffer.from('7e', 'hex'));
-      await put(config, 'ranges/servicenodeports', ports);
+      await write('ranges/servicenodeports', ports);
       const bits = async (key: string) => {
-        const value = await stored(config, `ranges/${key}`);
+        const found = await stored(config, `ranges/${key}`);
+        const value = sealed === undefined ? found : sealed.open(`${prefix}/ranges/${key}`, found);
         // The bitmap is the last field before the envelope's end.
         return value.subarray(value.lastIndexOf(0x1a, -5) + 2, -4).toString('hex');
       };
@@ -231,6 +301,15 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
       expect([await bits('serviceips'), await bits('servicenodeports')]).toEqual(['2100', '7e']);
       expect((await server.remove(`${services}/a`)).status).toBe(200);
       expect(await bits('serviceips')).toBe('2000');
+      await server.stop();
+    });
+
+    test('STORE-3: bitmaps are encrypted like Services, as by kube-apiserver', async () => {
+      const { server, bits } = await start(sealing());
+      const made = await server.post<ResponseOf<Service>>(services, serviceOf('a'));
+      expect(made.status, made.text).toBe(201);
+      expect([30000, 30007]).toContain(made.body.spec.ports[0].nodePort);
+      expect(['7f', 'fe']).toContain(await bits('servicenodeports'));
       await server.stop();
     });
 

@@ -48,8 +48,8 @@ export function chooseTransformers(
     const added = providers.map((provider) =>
       provider.type === 'kms' ? options.kms(provider) : providerTransformer(provider),
     );
-    for (const resource of resources) {
-      lists.set(resource, [...(lists.get(resource) ?? []), ...added]);
+    for (const name of resources.map(fullName)) {
+      lists.set(name, [...(lists.get(name) ?? []), ...added]);
     }
   }
   const transformers = new Map<string, Transformer>();
@@ -57,7 +57,7 @@ export function chooseTransformers(
     const transformer = transformers.get(resource);
     if (transformer !== undefined) return transformer;
     const byGroup = `*.${groupResourceOf(resource).group}`;
-    const list = lists.get(resource) ?? lists.get(byGroup) ?? lists.get('*.*');
+    const list = lists.get(fullName(resource)) ?? lists.get(byGroup) ?? lists.get('*.*');
     const created =
       list === undefined
         ? identity
@@ -68,6 +68,12 @@ export function chooseTransformers(
     transformers.set(resource, created);
     return created;
   };
+}
+
+/** The name of a resource with its group, which a configuration may omit: `secrets.`. */
+function fullName(name: string): string {
+  const { group, resource } = groupResourceOf(name);
+  return `${resource}.${group}`;
 }
 
 /** A store whose values are encrypted (STORE-3). */
@@ -100,11 +106,15 @@ class SealedHint {
  * Encrypts the values of any store on writes and decrypts them on reads, by the resource that
  * `resourceOf` derives from a key. A value that cannot be decrypted is marked in its record and
  * does not fail the others.
+ *
+ * @param options.contextOf the text to which the ciphertext of a key is bound; the key by default.
+ *   A value that is bound to the key itself is readable and stale.
  */
 export function encryptedStore(
   store: Store,
   options: {
     readonly resourceOf: (key: string) => string;
+    readonly contextOf?: ((key: string) => string) | undefined;
     readonly choose: ChooseTransformer;
   },
 ): EncryptedStore {
@@ -115,6 +125,7 @@ class EncryptingStore implements EncryptedStore {
   readonly sharing: Store['sharing'];
   readonly #store: Store;
   readonly #resourceOf: (key: string) => string;
+  readonly #contextOf: (key: string) => string;
   #choose: ChooseTransformer;
   /**
    * Keys whose values could not be decrypted since the last change of keys, in order, so that
@@ -127,6 +138,7 @@ class EncryptingStore implements EncryptedStore {
     this.sharing = store.sharing;
     this.#store = store;
     this.#resourceOf = options.resourceOf;
+    this.#contextOf = options.contextOf ?? ((key) => key);
     this.#choose = options.choose;
   }
 
@@ -146,7 +158,7 @@ class EncryptingStore implements EncryptedStore {
     const record = await this.#store.get(key);
     if (record === undefined) return false;
     try {
-      return (await this.#transformer(key).open(record.value, key)).isStale;
+      return (await this.#unseal(key, record.value)).isStale;
     } catch {
       return false;
     }
@@ -253,10 +265,29 @@ class EncryptingStore implements EncryptedStore {
       throw new StoreError({ code: 'not-encrypted', message: why, cause: error });
     };
     try {
-      const sealed = this.#transformer(key).seal(value, key);
+      const sealed = this.#transformer(key).seal(value, this.#contextOf(key));
       return sealed instanceof Promise ? sealed.catch(failed) : sealed;
     } catch (error) {
       return failed(error);
+    }
+  }
+
+  #unseal(key: string, stored: Buffer): MaybePromise<Opened> {
+    const transformer = this.#transformer(key);
+    const context = this.#contextOf(key);
+    if (context === key) return transformer.open(stored, context);
+    const retry = async (error: unknown): Promise<Opened> => {
+      try {
+        return { ...(await transformer.open(stored, key)), isStale: true };
+      } catch {
+        throw error;
+      }
+    };
+    try {
+      const opened = transformer.open(stored, context);
+      return opened instanceof Promise ? opened.catch(retry) : opened;
+    } catch (error) {
+      return retry(error);
     }
   }
 
@@ -291,7 +322,7 @@ class EncryptingStore implements EncryptedStore {
       return { value: stored, unreadable: why };
     };
     try {
-      const opened = this.#transformer(key).open(stored, key);
+      const opened = this.#unseal(key, stored);
       return opened instanceof Promise ? opened.then(done, failed) : done(opened);
     } catch (error) {
       return failed(error);

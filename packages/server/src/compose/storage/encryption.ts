@@ -18,6 +18,7 @@ import {
   type Store,
   type TransformationObserver,
 } from '@wheelhouse/store';
+import { rangeKeys } from '../../controllers/services/range-allocations.ts';
 import {
   createReloadMetrics,
   followFile,
@@ -42,6 +43,8 @@ interface OpenEncryption {
 interface Around {
   readonly config: ServerConfig;
   readonly store: Store;
+  /** The text to which a value is bound: its key in etcd, like that of kube-apiserver. */
+  readonly contextOf: ((key: string) => string) | undefined;
   readonly kinds: readonly ResourceDef[];
   readonly registry: MetricRegistry;
 }
@@ -58,12 +61,13 @@ interface Loaded {
  */
 export async function openEncryption(
   { file, reload }: NonNullable<ServerConfig['encryption']>,
-  { config, store, kinds, registry }: Around,
+  { config, store, contextOf, kinds, registry }: Around,
 ): Promise<OpenEncryption> {
   const read = createReader({ config, registry, reload, onRecovered: () => retry() });
   const text = await parsing(file, () => readConfigurationFile(file));
   const first = await read(text, file);
-  const encrypted = encryptedStore(store, { resourceOf: keyTypes(kinds), choose: first.choose });
+  const resourceOf = keyTypes([...kinds, ...unservedKeys]);
+  const encrypted = encryptedStore(store, { resourceOf, contextOf, choose: first.choose });
   let current = first;
   const retry = () => encrypted.change(current.choose);
   const checks = kmsChecks(() => current.kms, { reload });
@@ -108,6 +112,12 @@ export async function openEncryption(
   };
   return { store: encrypted, checks: [...checks, reloadHook], stop };
 }
+
+/** Keys that are not served, with the resources under whose rules kube-apiserver encrypts them. */
+const unservedKeys = [
+  { group: '', resource: 'services', storage: { prefix: rangeKeys } },
+  { group: '', resource: 'apiserveripinfo', storage: { prefix: '/registry/masterleases/' } },
+];
 
 /** Reports the follower among the checks; passes once it runs. */
 const reloadHook: HealthCheck = {

@@ -39,6 +39,8 @@ interface StoreCheck {
 /** An open store and what comes with it. */
 export interface OpenedStore {
   readonly store: Store;
+  /** The key of the service behind the store to which a key is mapped; absent if it is the same. */
+  readonly outerKey?: (key: string) => string;
   /** Starts to discard history that is older than the retention period. */
   startCompactor(): Compactor;
   /** Whether the store is writable; present if it has its own disk (TRUST-8). */
@@ -59,6 +61,8 @@ interface SharedStore {
   readonly reservations: SharedReservations;
   /** The running servers. */
   readonly presence: Presence;
+  /** The same, announced in another form of the store. */
+  presenceIn(store: Store): Presence;
 }
 
 /** The addresses of the servers on one store, which each server keeps announcing. */
@@ -107,8 +111,12 @@ export async function openSharedStore(
   const prefix = `${settings.prefix}/ranges/claims/`;
   const claims = new EtcdClaims({ client: main.client, clock, logger, prefix });
   const store = routes.length === 0 ? main : routedStore(main, routes);
+  const encode = endpointsAt;
+  const presenceIn = (store: Store) =>
+    createPresence({ store, prefix: presenceStart, encode, clock, logger });
   return {
     store,
+    outerKey: main.keys.toEtcd,
     startCompactor: () =>
       joinCompactors(
         stores.map((etcd) =>
@@ -119,13 +127,8 @@ export async function openSharedStore(
       checks: checksOf(stores, { clock, settings }),
       claims: numberClaims(claims, clock),
       reservations: sharedReservations(main, reservationStart),
-      presence: createPresence({
-        store: main,
-        prefix: presenceStart,
-        encode: endpointsAt,
-        clock,
-        logger,
-      }),
+      presence: presenceIn(main),
+      presenceIn,
     },
     async close() {
       await claims.close();

@@ -94,7 +94,8 @@ async function withEncryption(
   const { encryption } = around.config;
   if (encryption === undefined) return opened;
   const { openEncryption } = await import('./encryption.ts');
-  const sealing = openEncryption(encryption, { ...around, store: opened.store });
+  const { store: plain, outerKey: contextOf } = opened;
+  const sealing = openEncryption(encryption, { ...around, store: plain, contextOf });
   const { store, checks, stop } = await sealing.catch(async (error: unknown) => {
     await opened.close();
     throw error;
@@ -104,7 +105,17 @@ async function withEncryption(
     stop();
     return opened.close();
   };
-  return { ...opened, store, close, isStale: (key) => store.isStale(key) };
+  const shared = opened.shared && {
+    ...opened.shared,
+    presence: opened.shared.presenceIn(store),
+  };
+  return {
+    ...opened,
+    ...(shared && { shared }),
+    store,
+    close,
+    isStale: (key) => store.isStale(key),
+  };
 }
 
 /** Maximum time of a check that the disk is writable. */

@@ -24,7 +24,7 @@ import { encodeStored } from '../../registry/object-codec.ts';
 import { storing } from '../../registry/registry.ts';
 
 /** Prefix of kube-apiserver's bitmaps of allocated numbers, one object per range. */
-const rangeKeys = '/registry/ranges/';
+export const rangeKeys = '/registry/ranges/';
 
 /** The kind of the bitmaps, which is not served. */
 export function rangeAllocation(dialect: Dialect): ResourceDef {
