@@ -10,6 +10,7 @@ import {
   pacedBytesMin,
   runAtPace,
   Slices,
+  type Timer,
 } from '@wheelhouse/machinery';
 import { type Revision, type Store, StoreError, type StoreEvent } from '@wheelhouse/store';
 import type { EntryChange } from './contract.ts';
@@ -40,6 +41,14 @@ export interface UnreadableRecord {
 
 const pageRecords = 1000;
 
+/** A snapshot that was read from the store. */
+interface LoadedSnapshot {
+  readonly snapshot: Snapshot;
+  readonly revision: Revision;
+  /** Bytes of JSON of the entries that were decoded for it. */
+  readonly bytes: number;
+}
+
 /**
  * Loads all entries at one revision, by default the newest, in slices (TRUST-2). Entries that are
  * unchanged in `reusable` are reused instead of decoded. Rejects with the store's `compacted` or
@@ -48,11 +57,12 @@ const pageRecords = 1000;
 export async function loadSnapshot(
   options: LoaderOptions,
   { at, reusable }: { readonly at?: Revision; readonly reusable?: Snapshot | undefined } = {},
-): Promise<{ snapshot: Snapshot; revision: Revision }> {
+): Promise<LoadedSnapshot> {
   const { store, prefix } = options;
   const pairs: [string, Entry][] = [];
   const slices = new Slices(options.clock);
   let isSorted = true;
+  let bytes = 0;
   let revision = at;
   let after: string | undefined;
   for (;;) {
@@ -72,6 +82,7 @@ export async function loadSnapshot(
       if (!isSame && isLarge(record)) await runAtPace(parseLarge(record.value), slices);
       const entry = isSame ? same : decodeEntry(options, stored);
       if (entry === undefined) continue;
+      if (!isSame) bytes += entry.json.length;
       isSorted &&= entry.key > (pairs.at(-1)?.[0] ?? '');
       pairs.push([entry.key, entry]);
     }
@@ -81,7 +92,7 @@ export async function loadSnapshot(
   }
   // The store sorts by bytes and the map by UTF-16, which differ above the basic plane.
   if (!isSorted) pairs.sort(([a], [b]) => (a < b ? -1 : 1));
-  return { snapshot: await runAtPace(orderedMapSteps(pairs), slices), revision };
+  return { snapshot: await runAtPace(orderedMapSteps(pairs), slices), revision, bytes };
 }
 
 /**
@@ -233,46 +244,95 @@ function tooManyEvents(revision: Revision): StoreError {
 }
 
 const snapshotsMax = 2;
+/** Maximum number of bytes of JSON that snapshots have of their own, unless there is only one. */
+const snapshotBytesMax = 64 * 2 ** 20;
 const retentionMs = 30_000;
+/** Milliseconds that a load waits for those before it; most requests have then timed out. */
+const patienceMs = 30_000;
+
+interface HistoricSnapshot {
+  readonly loading: Promise<Snapshot>;
+  /** See `LoadedSnapshot`. */
+  bytes: number;
+  expiry: Timer | undefined;
+}
 
 /**
  * Snapshots of revisions that only the store still has, for exact lists. Each requires a full load,
  * so they are loaded one at a time, and the latest ones are kept for further chunks of a list.
  */
 export class HistoricSnapshots {
-  readonly #load: (revision: Revision) => Promise<Snapshot>;
+  readonly #load: (revision: Revision) => Promise<Pick<LoadedSnapshot, 'snapshot' | 'bytes'>>;
   readonly #clock: Clock;
   readonly #retentionMs: number;
-  readonly #snapshots = new Map<Revision, Promise<Snapshot>>();
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #kept = new Map<Revision, HistoricSnapshot>();
+  #last: Promise<void> = Promise.resolve();
 
   /** @param options.historyMs snapshots are not kept longer than the store's history (LIST-6) */
   constructor(options: {
     clock: Clock;
     historyMs: number;
-    load: (revision: Revision) => Promise<Snapshot>;
+    load: (revision: Revision) => Promise<Pick<LoadedSnapshot, 'snapshot' | 'bytes'>>;
   }) {
     this.#clock = options.clock;
     this.#retentionMs = Math.min(retentionMs, options.historyMs);
     this.#load = options.load;
   }
 
-  /** The snapshot of a revision. Rejects with the store's error if the revision is gone. */
+  /**
+   * The snapshot of a revision. Rejects with the store's error if the revision is gone, and with
+   * `timed-out` if too many loads precede this one.
+   */
   at(revision: Revision): Promise<Snapshot> {
-    const cached = this.#snapshots.get(revision);
-    if (cached !== undefined) return cached;
-    const loading = this.#last.then(() => this.#load(revision));
-    this.#last = loading.catch(() => {});
-    this.#snapshots.set(revision, loading);
-    const drop = () => {
-      if (this.#snapshots.get(revision) === loading) this.#snapshots.delete(revision);
+    const kept = this.#kept.get(revision);
+    if (kept !== undefined) return kept.loading;
+    const dueMs = this.#clock.monotonic() + patienceMs;
+    const loaded = this.#last.then(() => {
+      if (this.#clock.monotonic() > dueMs) throw tooManyLoads();
+      return this.#load(revision);
+    });
+    // Nothing here may hold a snapshot that is no longer kept.
+    const added: HistoricSnapshot = {
+      loading: loaded.then(({ snapshot }) => snapshot),
+      bytes: 0,
+      expiry: undefined,
     };
-    loading.catch(drop);
-    this.#clock.after(this.#retentionMs, drop);
-    for (const oldest of this.#snapshots.keys()) {
-      if (this.#snapshots.size <= snapshotsMax) break;
-      this.#snapshots.delete(oldest);
-    }
-    return loading;
+    this.#last = loaded.then(
+      ({ bytes }) => this.#retain(revision, added, bytes),
+      () => this.#drop(revision, added),
+    );
+    this.#kept.set(revision, added);
+    this.#trim();
+    return added.loading;
   }
+
+  #retain(revision: Revision, added: HistoricSnapshot, bytes: number): void {
+    if (this.#kept.get(revision) !== added) return;
+    added.bytes = bytes;
+    added.expiry = this.#clock.after(this.#retentionMs, () => this.#drop(revision, added));
+    this.#trim();
+  }
+
+  #drop(revision: Revision, dropped: HistoricSnapshot): void {
+    if (this.#kept.get(revision) !== dropped) return;
+    this.#kept.delete(revision);
+    dropped.expiry?.stop();
+  }
+
+  /** Drops the oldest snapshots beyond the limits. */
+  #trim(): void {
+    let bytes = 0;
+    for (const kept of this.#kept.values()) bytes += kept.bytes;
+    for (const [revision, oldest] of this.#kept) {
+      const { size } = this.#kept;
+      if (size <= 1 || (size <= snapshotsMax && bytes <= snapshotBytesMax)) return;
+      bytes -= oldest.bytes;
+      this.#drop(revision, oldest);
+    }
+  }
+}
+
+function tooManyLoads(): StoreError {
+  const message = 'too many lists of past revisions precede this one';
+  return new StoreError({ code: 'timed-out', message });
 }

@@ -138,10 +138,8 @@ class StoreBackedCache implements ResourceCache {
     this.#historic = new HistoricSnapshots({
       clock: options.clock,
       historyMs,
-      load: async (revision) => {
-        const reusable = this.#follower.window?.current;
-        return (await loadSnapshot(options, { at: revision, reusable })).snapshot;
-      },
+      load: (revision) =>
+        loadSnapshot(options, { at: revision, reusable: this.#follower.window?.current }),
     });
     if (options.meter !== undefined) {
       options.meter.capacity = changesMax;
