@@ -41,7 +41,7 @@ const create = (name: string, finalizers: string[] = []) =>
   );
 const names = async () => {
   const at = { def: server.def('events'), namespace: '' };
-  const entries = await listEntries(server.api.registry.caches, at);
+  const entries = await listEntries(server.api.registry.caches, at, { unreadable: 'omitted' });
   return entries.map(({ index }) => index.name).sort();
 };
 /** Runs all pending work. */
@@ -97,6 +97,16 @@ describe('EVENT-3: an Event', () => {
     await settle();
     server.clock.advance(10_000 + sweepMs);
     await expect.poll(names).toEqual(['new']);
+  });
+
+  test('from before the start expires although another one cannot be read', async () => {
+    await create('old');
+    const damaged = { key: '/registry/events/default/damaged', value: Buffer.from('{') };
+    await server.api.registry.store.put({ ...damaged, expect: 0 });
+    start();
+    await settle();
+    server.clock.advance(ttlMs + sweepMs);
+    await expect.poll(names).toEqual([]);
   });
 
   test('is kept once the expiry is closed', async () => {

@@ -1,11 +1,17 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
-import { asApiObject, type Clock, type Logger, largest, type Timer } from '@wheelhouse/machinery';
+import {
+  type ApiObject,
+  type Clock,
+  type Logger,
+  largest,
+  type Timer,
+} from '@wheelhouse/machinery';
 import { remove } from '../registry/commit.ts';
-import { decodeEntry } from '../registry/object-codec.ts';
+import { decodedEntries, objectKey } from '../registry/object-codec.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { EntryChange } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';
-import { listEntries, storedVersion } from './tools.ts';
+import { storedVersion, visitEntries } from './tools.ts';
 
 /** Maximum number of concurrent removals. */
 const removalsMax = 32;
@@ -21,18 +27,23 @@ const sweepMsMax = 1000;
  * 20 s yield `b -> 70 s, a -> 80 s` and one timer, for b.
  */
 export function startEventExpiry(options: EventExpiryOptions): { close(): Promise<void> } {
-  const { events, registry, logger } = options;
+  const { events, registry, clock, logger } = options;
+  const { caches } = registry;
   const expiry = new EventExpiry(options);
-  const cache = registry.caches.of(events);
-  const subscription = cache.subscribe((change) => expiry.onChange(change));
-  const loading = listEntries(registry.caches, { def: events, namespace: '' })
-    .then((entries) => expiry.addExisting(entries))
+  const subscription = caches.of(events).subscribe((change) => expiry.onChange(change));
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const existing: Entry[] = [];
+  const listed = { at: { def: events, namespace: '' }, plural: 'Events', signal };
+  const loading = visitEntries({ caches, clock, logger }, listed, (entry) => existing.push(entry))
+    .then(() => expiry.addExisting(existing.splice(0)))
     .catch((error: unknown) =>
       logger.error('cannot remove expired Events', { error: String(error) }),
     );
   return {
     async close() {
       subscription.close();
+      stopping.abort();
       await Promise.all([expiry.close(), loading]);
     },
   };
@@ -70,16 +81,17 @@ class EventExpiry {
   }
 
   /** Adds the Events that existed at startup, ahead of those that have changed since. */
-  addExisting(entries: readonly Entry[]): void {
+  async addExisting(entries: readonly Entry[]): Promise<void> {
     const { clock, ttlMs } = this.#options;
-    const nowMs = clock.monotonic();
-    const ageMs = (entry: Entry) => Math.max(0, clock.now() - lastWrittenMs(entry));
-    const dueMs = (entry: Entry) => nowMs + ttlMs - ageMs(entry);
+    const found: (readonly [string, number])[] = [];
+    for await (const { metadata } of decodedEntries(entries, clock)) {
+      if (this.#closed) return;
+      const { name = '', namespace = '' } = metadata;
+      const ageMs = Math.max(0, clock.now() - lastWrittenMs(metadata));
+      found.push([objectKey(namespace, name), clock.monotonic() + ttlMs - ageMs]);
+    }
     const later = [...this.#due];
-    const earlier = entries
-      .filter(({ key }) => !this.#due.has(key))
-      .map((entry) => [entry.key, dueMs(entry)] as const)
-      .sort((a, b) => a[1] - b[1]);
+    const earlier = found.filter(([key]) => !this.#due.has(key)).sort((a, b) => a[1] - b[1]);
     this.#due.clear();
     for (const [key, atMs] of [...earlier, ...later]) this.#due.set(key, atMs);
     // A running timer belongs to a later change, which is due later.
@@ -142,8 +154,7 @@ function targetOf(def: ResourceDef, entry: Entry) {
 }
 
 /** The latest time in an Event's metadata, in milliseconds since the epoch; 0 if there is none. */
-function lastWrittenMs(entry: Entry): number {
-  const { metadata } = asApiObject(decodeEntry(entry));
+function lastWrittenMs(metadata: ApiObject['metadata']): number {
   const times = [metadata.creationTimestamp, ...(metadata.managedFields ?? []).map(timeOf)];
   const validMs = times.map((time) => Date.parse(time ?? '')).filter((time) => !Number.isNaN(time));
   return largest(0, validMs);
