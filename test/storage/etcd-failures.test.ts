@@ -61,6 +61,19 @@ describe.skipIf(!hasEtcd)('failing etcd', () => {
     watch.close();
   });
 
+  test('STORE-2: a read waits while the connection to etcd is lost for a moment', async () => {
+    const etcd = await untilEnd(startTestEtcd());
+    const line = await startLine(etcd);
+    const server = await withServer(onEtcd(etcd, { servers: [line.url] }));
+    await server.post(maps, configMap('a'));
+    await line.cut();
+    const reads = [server.get(`${maps}/a`), server.get(maps)];
+    // Answered from the cache after the reads have begun.
+    expect((await server.get(`${maps}/a?resourceVersion=0`)).status).toBe(200);
+    await line.restore();
+    for (const read of reads) expect((await read).status).toBe(200);
+  });
+
   test('STORE-2: no request waits longer than its timeout for a frozen etcd', async () => {
     const etcd = await untilEnd(startTestEtcd());
     const clock = skippingClock();

@@ -100,6 +100,14 @@ function clientOf(servers: readonly string[], clock = systemClock): EtcdClient {
 const compact = (client: EtcdClient, repeatable: boolean) =>
   client.call(methods.compact, { revision: 1 }, { repeatable });
 
+/** Advances the clock in steps, so that network events are processed in between. */
+async function advance(clock: FakeClock, ms: number, isOver: () => boolean): Promise<void> {
+  for (let step = 0; step < 500 && !isOver(); step++) {
+    clock.advance(ms / 50);
+    await new Promise<void>((resolve) => systemClock.after(2, resolve));
+  }
+}
+
 describe('calls', () => {
   test('are answered sequentially on one connection', async () => {
     const { url, paths, sockets } = await scripted(respond);
@@ -123,6 +131,21 @@ describe('calls', () => {
     expect(paths).toHaveLength(1);
     expect(await compact(client, true)).toEqual({ header: { revision: 7 } });
     expect(paths).toHaveLength(3);
+  });
+
+  test('reads are repeated while no leader is elected, for a limited time', async () => {
+    const missing = failWith(14, 'etcdserver: no leader');
+    const { url, paths } = await scripted(...Array.from({ length: 9 }, () => missing), respond);
+    expect(await compact(clientOf([url, url]), true)).toEqual({ header: { revision: 7 } });
+    expect(paths).toHaveLength(10);
+    const clock = new FakeClock();
+    const never = await scripted(missing);
+    let outcome: unknown;
+    compact(clientOf([never.url], clock), true).catch((error: unknown) => {
+      outcome = error;
+    });
+    await advance(clock, 2500, () => outcome !== undefined);
+    expect(outcome).toMatchObject({ code: 'refused', message: 'etcdserver: no leader' });
   });
 
   test.each([
@@ -178,14 +201,6 @@ describe('calls', () => {
 
 describe('suspended servers', () => {
   const neverRespond = () => {};
-
-  /** Advances the clock in steps, so that network events are processed in between. */
-  async function advance(clock: FakeClock, ms: number, isOver: () => boolean): Promise<void> {
-    for (let step = 0; step < 500 && !isOver(); step++) {
-      clock.advance(ms / 50);
-      await new Promise<void>((resolve) => systemClock.after(2, resolve));
-    }
-  }
 
   test('are abandoned when a call times out, along with their streams', async () => {
     const clock = new FakeClock();

@@ -4,6 +4,7 @@ import {
   checkServerNames,
   ipVersion,
   itemAt,
+  pause,
   returningErrors,
   trustOptions,
 } from '@wheelhouse/machinery';
@@ -60,6 +61,9 @@ export interface OpenStream {
   close(): void;
 }
 
+/** Time between rounds of attempts, and the time for which they are made, milliseconds. */
+const retryMs = { pause: 25, longest: 2000 };
+
 /**
  * Calls etcd's methods on one of its members and switches to the next one if that does not respond.
  * Every call ends within its timeout; all errors are StoreErrors.
@@ -87,15 +91,18 @@ export class EtcdClient {
 
   /**
    * Calls a method. Tries the other members if no server received the call, or, if the call is
-   * `repeatable` (a second one changes nothing), if the member is unavailable.
+   * `repeatable` (a second one changes nothing), if the member is unavailable. Repeats a repeatable
+   * call for some time, in which a member restarts or a leader is elected.
    */
   async call<Request, Response>(
     method: Method<Request, Response>,
     request: Partial<Request>,
     options: { readonly repeatable: boolean; readonly timeoutMs?: number },
   ): Promise<Response> {
-    const deadline = this.#clock.monotonic() + (options.timeoutMs ?? this.#callTimeoutMs);
-    const attemptsMax = Math.max(2, this.#members.length);
+    const startMs = this.#clock.monotonic();
+    const deadline = startMs + (options.timeoutMs ?? this.#callTimeoutMs);
+    const lastPauseMs = Math.min(deadline, startMs + retryMs.longest) - retryMs.pause;
+    const attemptsPerRound = Math.max(2, this.#members.length);
     for (let attempt = 1; ; attempt += 1) {
       if (this.#closed) throw closedStore();
       const member = this.#current;
@@ -106,7 +113,10 @@ export class EtcdClient {
         if (this.#closed) throw closedStore();
         const mayRetry = options.repeatable ? isUnavailable(error) : wasNotSent(error);
         if (isUnavailable(error)) this.#switchFrom(member);
-        if (!mayRetry || attempt >= attemptsMax) throw storeErrorOf(error);
+        if (mayRetry && attempt % attemptsPerRound !== 0) continue;
+        const isOver = !options.repeatable || this.#clock.monotonic() > lastPauseMs;
+        if (!mayRetry || isOver) throw storeErrorOf(error);
+        await pause(this.#clock, { ms: retryMs.pause });
       }
     }
   }
