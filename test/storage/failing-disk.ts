@@ -1,11 +1,12 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /*
  * The source of a preloaded library that makes writes to files below a directory `store` fail. The
  * first byte of FAULT_FILE selects the fault: e for input/output errors, n for no space, s for half
- * of a write and then no space, f for errors of syncs only.
+ * of a write and then no space, f for errors of syncs only. Appends the path of each synced file and
+ * directory to SYNC_FILE.
  */
 const source = String.raw`
 #define _GNU_SOURCE
@@ -28,14 +29,16 @@ static int mode(void) {
   return byte;
 }
 
-static int is_store(int fd) {
-  char link[64], path[4096];
+static char *path_of(int fd) {
+  static __thread char path[4096];
+  char link[64];
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
   ssize_t size = readlink(link, path, sizeof path - 1);
-  if (size < 0) return 0;
-  path[size] = 0;
-  return strstr(path, "/store/") != NULL;
+  path[size < 0 ? 0 : size] = 0;
+  return path;
 }
+
+static int is_store(int fd) { return strstr(path_of(fd), "/store/") != NULL; }
 
 /* Bytes that may be written of size, or -1 with errno. */
 static ssize_t allowed(int fd, size_t size) {
@@ -80,6 +83,9 @@ static int synced(int fd, const char *name) {
     errno = EIO;
     return -1;
   }
+  int file = open(getenv("SYNC_FILE"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  dprintf(file, "%s\n", path_of(fd));
+  close(file);
   return real(fd);
 }
 
@@ -94,6 +100,8 @@ export interface FailingDisk {
   readonly env: Readonly<Record<string, string>>;
   fail(fault: Fault): void;
   heal(): void;
+  /** The paths of the files and directories that have been synced, in order. */
+  synced(): readonly string[];
 }
 
 /** Builds a failing disk in a folder; undefined if there is no C compiler. */
@@ -105,11 +113,13 @@ export function failingDisk(folder: string): FailingDisk | undefined {
   const args = ['-shared', '-fPIC', '-O1', '-o', shim, code, '-ldl'];
   if (spawnSync('gcc', args, { timeout: 30_000 }).status !== 0) return undefined;
   const file = join(folder, 'fault');
+  const syncs = join(folder, 'synced');
   return {
     // Excludes other preloaded libraries of the host, such as a sanitizer's.
-    env: { LD_PRELOAD: shim, FAULT_FILE: file },
+    env: { LD_PRELOAD: shim, FAULT_FILE: file, SYNC_FILE: syncs },
     fail: (fault) => writeFileSync(file, fault),
     heal: () => rmSync(file, { force: true }),
+    synced: () => readFileSync(syncs, 'utf8').split('\n'),
   };
 }
 

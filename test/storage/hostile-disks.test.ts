@@ -1,5 +1,5 @@
-import { mkdirSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, readdirSync, realpathSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { sample } from '../operations/metric-samples.ts';
 import { atEnd, temporaryFolder, untilEnd } from '../support/cleanup.ts';
@@ -243,5 +243,28 @@ describe('a failing disk', () => {
       expect(acknowledged.filter((name) => !names.has(name))).toEqual([]);
       await expectWritable(again);
     },
+  );
+});
+
+test('STORE-1: a power loss does not remove the names of new files', async (context) => {
+  const tools = join(folder, 'tools');
+  mkdirSync(tools);
+  const disk = failingDisk(tools) ?? context.skip('there is no C compiler here');
+  const parent = join(realpathSync(folder), 'new');
+  const dataDir = join(parent, 'data');
+  const session = await open({ dataDir, env: disk.env });
+  expect((await session.call('POST', maps, configMap('a'))).status).toBe(201);
+  const store = join(dataDir, 'store');
+  const synced = disk.synced();
+  expect(synced).toEqual(
+    expect.arrayContaining([
+      dirname(parent),
+      parent,
+      dataDir,
+      join(dataDir, 'certificates'),
+      store,
+      join(store, 'log'),
+      join(store, 'data.mdb.draft'),
+    ]),
   );
 });

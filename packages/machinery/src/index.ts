@@ -16,7 +16,7 @@ export {
   systemClock,
   type Timer,
 } from './base/clock.ts';
-export { makeDirectories, syncDirectory } from './base/directories.ts';
+export { makeDirectories, syncDirectory, syncDirectoryNow } from './base/directories.ts';
 export {
   BodyAborted,
   type BodyPiece,

@@ -1,14 +1,16 @@
-import { closeSync, fsync, mkdirSync, open, statSync } from 'node:fs';
+import { closeSync, fsync, fsyncSync, mkdirSync, open, openSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { systemErrorCode } from './faults.ts';
 
 const fsyncAsync = promisify(fsync);
 const openAsync = promisify(open);
 
 /**
- * Creates a directory and its missing parents with the permissions `mode`; existing ones are
- * unchanged. Throws the system's error if one cannot be created. Node's own `recursive` option
- * never returns if mkdir fails with ENOENT in an existing directory, as in /proc.
+ * Creates a directory and its missing parents with the permissions `mode`, so that they survive a
+ * power loss; existing ones are unchanged. Throws the system's error if one cannot be created.
+ * Node's own `recursive` option never returns if mkdir fails with ENOENT in an existing directory,
+ * as in /proc.
  */
 export function makeDirectories(path: string, mode = 0o777): void {
   const missing: string[] = [];
@@ -28,6 +30,23 @@ export async function syncDirectory(path: string): Promise<void> {
   }
 }
 
+/**
+ * Syncs a directory before it returns. Throws if the disk fails; a directory that cannot be synced
+ * for another reason, such as its permissions, is left to the system.
+ */
+export function syncDirectoryNow(path: string): void {
+  if (process.platform === 'win32') return;
+  let descriptor: number | undefined;
+  try {
+    descriptor = openSync(path, 'r');
+    fsyncSync(descriptor);
+  } catch (error) {
+    if (systemErrorCode(error) === 'EIO') throw error;
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor);
+  }
+}
+
 function exists(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false }) !== undefined;
 }
@@ -39,6 +58,7 @@ function createDirectory(path: string, mode: number): void {
   } catch (error) {
     if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) throw error;
   }
+  syncDirectoryNow(dirname(path));
 }
 
 /** Throws the system's error for an existing file, by trying to create a directory. */

@@ -21,6 +21,7 @@ import {
   type Logger,
   type MetricRegistry,
   makeDirectories,
+  syncDirectoryNow,
 } from '@wheelhouse/machinery';
 import { serverIdentityHash } from '../observe/server-identity.ts';
 
@@ -47,16 +48,19 @@ export function writeFileAtomically(options: {
   rmSync(temporary, { force: true });
   const file = openSync(temporary, 'wx', mode);
   try {
-    // Not `writeSync`, which may write only a part when the disk is nearly full.
-    writeFileSync(file, text);
-    if (atStart === 'kept') fsyncSync(file);
+    try {
+      // Not `writeSync`, which may write only a part when the disk is nearly full.
+      writeFileSync(file, text);
+      if (atStart === 'kept') fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    renameSync(temporary, path);
   } catch (error) {
     rmSync(temporary, { force: true });
     throw error;
-  } finally {
-    closeSync(file);
   }
-  renameSync(temporary, path);
+  if (atStart === 'kept') syncDirectoryNow(dirname(path));
 }
 
 /** Where systems keep the CAs they trust, tried in order. */

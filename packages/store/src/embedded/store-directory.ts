@@ -8,7 +8,6 @@ import {
   renameSync,
   rmSync,
   write,
-  writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -169,7 +168,7 @@ export async function ensureLog(directory: string): Promise<void> {
 /** Replaces LMDB's data file with one that makes older servers refuse the directory. */
 export async function writeMarker(directory: string): Promise<void> {
   const path = join(directory, markerName);
-  writeFileSync(`${path}.draft`, markerText, { mode: 0o600 });
+  await writeFile(`${path}.draft`, Buffer.from(markerText));
   renameSync(`${path}.draft`, path);
   rmSync(join(directory, 'lock.mdb'), { force: true });
   await syncDirectory(directory);
