@@ -64,10 +64,18 @@ class ValueReader {
     this.#mapping = mapping;
   }
 
-  readonly record = <T extends StoredRecord | undefined>(stored: T): T =>
+  readonly #record = <T extends StoredRecord | undefined>(stored: T): T =>
     stored === undefined || stored.unreadable !== undefined
       ? stored
       : { ...stored, ...this.#mapped(stored.value, stored.key) };
+
+  /** A record, translated in slices if it is large. */
+  readonly one = <T extends StoredRecord | undefined>(stored: T): MaybePromise<T> => {
+    if (stored === undefined || !isLarge(stored.value.length)) return this.#record(stored);
+    const translated = runInSlices(this.#recordSteps([stored]), this.#mapping.clock);
+    const first = (records: readonly StoredRecord[]) => itemAt(records, 0) as T;
+    return translated instanceof Promise ? translated.then(first) : first(translated);
+  };
 
   readonly records = (records: readonly StoredRecord[]): MaybePromise<StoredRecord[]> =>
     runInSlices(this.#recordSteps(records), this.#mapping.clock);
@@ -87,7 +95,7 @@ class ValueReader {
       const { value, key, unreadable } = stored;
       const isDivided = isLarge(value.length) && unreadable === undefined;
       all.push(
-        isDivided ? { ...stored, ...(yield* this.#mappedSteps(value, key)) } : this.record(stored),
+        isDivided ? { ...stored, ...(yield* this.#mappedSteps(value, key)) } : this.#record(stored),
       );
       yield;
     }
@@ -157,7 +165,7 @@ function unreadable(value: Buffer, error: unknown): Mapped {
  */
 export function mappedStore(store: Store, mapping: ValueMapping): Store {
   const { write } = mapping;
-  const { record, records, events } = new ValueReader(mapping);
+  const { one, records, events } = new ValueReader(mapping);
   const toStored = (request: PutRequest): PutRequest =>
     write === undefined
       ? request
@@ -166,7 +174,7 @@ export function mappedStore(store: Store, mapping: ValueMapping): Store {
     ...unchangedOperations(store),
     get(key, at) {
       const found = store.get(key, at);
-      return found instanceof Promise ? found.then(record) : record(found);
+      return found instanceof Promise ? found.then(one) : one(found);
     },
     async range(request) {
       const result = await store.range(request);
@@ -174,11 +182,11 @@ export function mappedStore(store: Store, mapping: ValueMapping): Store {
     },
     async put(request) {
       const result = await store.put(toStored(request));
-      return result.ok ? result : { ok: false, current: record(result.current) };
+      return result.ok ? result : { ok: false, current: await one(result.current) };
     },
     async delete(request) {
       const result = await store.delete(request);
-      return result.ok ? result : { ok: false, current: record(result.current) };
+      return result.ok ? result : { ok: false, current: await one(result.current) };
     },
     watch: (request) => watchChanged(store, request, events),
   };
@@ -301,6 +309,8 @@ class EventQueue {
   #delivered: Revision;
   #ended: StoreError | undefined;
   #closed = false;
+  /** Whether events were not delivered because their translation failed. */
+  #hasFailed = false;
   #watch: StoreWatch | undefined;
 
   constructor(request: WatchRequest, change: ChangeEvents) {
@@ -333,7 +343,8 @@ class EventQueue {
     const queue = this;
     return {
       get progress() {
-        return queue.#work === undefined ? watch.progress : queue.#delivered;
+        const isBehind = queue.#work !== undefined || queue.#hasFailed;
+        return isBehind ? queue.#delivered : watch.progress;
       },
       reached(revision) {
         const reached = watch.reached(revision);
@@ -357,7 +368,7 @@ class EventQueue {
     try {
       changed = this.#change(batch);
     } catch (error) {
-      this.#finish(toStoreError(error));
+      this.#fail(error);
       return undefined;
     }
     if (changed instanceof Promise) return this.#drainAsync(changed);
@@ -377,10 +388,8 @@ class EventQueue {
         changed = this.#change(this.#take());
       }
     } catch (error) {
-      const failure = toStoreError(error);
       this.#work = undefined;
-      this.#finish(failure);
-      throw failure;
+      throw this.#fail(error);
     }
     this.#work = undefined;
     if (this.#ended !== undefined) this.#finish(this.#ended);
@@ -404,6 +413,13 @@ class EventQueue {
     if (this.#closed || events.length === 0) return;
     this.#delivered = events.at(-1)?.revision ?? this.#delivered;
     this.#request.onEvents(events);
+  }
+
+  #fail(error: unknown): StoreError {
+    const failure = toStoreError(error);
+    this.#hasFailed = true;
+    this.#finish(failure);
+    return failure;
   }
 
   #finish(reason: StoreError): void {

@@ -32,6 +32,7 @@ import {
   jsonObject,
   pacedBytesMin,
   runInOnePiece,
+  runInSlices,
   textOf,
 } from '@wheelhouse/machinery';
 import { decodeTyped, decodeTypedSteps, type Schema } from '@wheelhouse/schema';
@@ -275,7 +276,7 @@ export function encodedStore(options: {
       if (!hasOthers) return false;
       const record = await options.store.get(key);
       if (record === undefined || record.unreadable !== undefined) return false;
-      return !runInOnePiece(readAny(record.value, key)).isCurrent;
+      return !(await runInSlices(readAny(record.value, key), clock)).isCurrent;
     },
   };
 }
