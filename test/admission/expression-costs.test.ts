@@ -82,6 +82,18 @@ test('ADM-3: a match costs as much as the text of its pattern, not as its repeti
   expect([created.status, created.body.message]).toEqual([201, undefined]);
 });
 
+test('ADM-3: a search in a list of unknown type costs as much as any call', async () => {
+  const running = await withServer();
+  const kit = await policyKit(running);
+  const list = 'object.metadata.finalizers';
+  const expression = `${list}.all(f, ${list}.all(g, f in ${list}))`;
+  await kit.bound({ validations: [{ expression }] });
+  const finalizers = Array.from({ length: 150 }, (_, index) => `example.com/f${index}`);
+  const metadata = { name: 'a', finalizers };
+  const created = await running.post(kit.maps, { apiVersion: 'v1', kind: 'ConfigMap', metadata });
+  expect([created.status, created.body.message]).toEqual([201, undefined]);
+});
+
 test('ADM-3: an expression pays once for what it evaluates before long variables', async () => {
   const running = await withServer();
   const kit = await policyKit(running);

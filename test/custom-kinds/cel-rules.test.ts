@@ -101,8 +101,19 @@ test('CRD-3: only a set on the left equals a list in another order', async () =>
     'x-kubernetes-list-type': 'set',
   };
   const other = "['b', 'a']";
-  const failing = [`${other} == self.set`, `${other} in [self.set]`, `self.set != ${other}`];
-  const holding = [`self.set == ${other}`, `self.set in [${other}]`, `${other} != self.set`];
+  const failing = [
+    `${other} == self.set`,
+    `${other} in [self.set]`,
+    `self.set != ${other}`,
+    "self.set == ['a', 'c']",
+  ];
+  const holding = [
+    `self.set == ${other}`,
+    `self.set in [${other}]`,
+    `${other} != self.set`,
+    // Only the items of the other list are looked up.
+    "self.set == ['a', 'a']",
+  ];
   const kind = await kindWith(
     object({ set }, ...[...failing, ...holding].map((rule) => ({ rule }))),
   );
@@ -278,6 +289,29 @@ describe('verdicts', () => {
       'spec: Invalid value: "object": Invalid byte formatted string ab+/: ' +
         `illegal base64 data at input byte 2 evaluating rule: ${rule}`,
     ]);
+  });
+
+  test('CRD-3: an item that rules cannot read fails only where it is read', async () => {
+    const bytes = { type: 'string', format: 'byte' };
+    const list = { type: 'array', maxItems: 9, items: bytes };
+    const reading = [
+      'self.list.all(b, b.size() > 0)',
+      'self.list.filter(b, true).size() == 2',
+      "self.list[0] == b'abc'",
+      "b'd' in self.list",
+      "self.list == [b'abc', b'abc']",
+    ];
+    const others = ['self.list.size() == 2', "self.list[1] == b'abc' && b'abc' in self.list"];
+    const kind = await kindWith(
+      object({ list }, ...[...reading, ...others].map((rule) => ({ rule }))),
+    );
+    expect(causesOf(await kind.create({ list: ['ab+/', 'YWJj'] }))).toEqual(
+      reading.map(
+        (rule) =>
+          'spec: Invalid value: "object": Invalid byte formatted string ab+/: ' +
+          `illegal base64 data at input byte 2 evaluating rule: ${rule}`,
+      ),
+    );
   });
 
   test('CRD-3: a logical operator reports the first problem of its operands', async () => {

@@ -379,6 +379,34 @@ describe('protobuf', () => {
   });
 });
 
+describe('numbers in YAML', () => {
+  test('CODEC-2: decimal integers beyond 64 bits are floats, and others strings', async () => {
+    const path = `/apis/example.com/v1/namespaces/${await freshNamespace(server)}/widgets`;
+    const spec = [
+      'big: 18446744073709551615',
+      'decimal: 18446744073709551616',
+      'hex: 0x10000000000000000',
+      'small: 0.00001',
+      'large: 1234567.5',
+      '-9223372036854775809: a',
+    ];
+    const head = 'apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: numbers}\nspec:\n  ';
+    const body = head + spec.join('\n  ');
+    const made = await server.request('POST', path, { body, type: 'application/yaml' });
+    expect(made.status, made.text).toBe(201);
+    const yaml = await server.get(`${path}/numbers`, { accept: 'application/yaml' });
+    const shown = [
+      '"-9.223372e+18": a',
+      'big: 18446744073709551615',
+      'decimal: 1.8446744073709552e+19',
+      'hex: 0x10000000000000000',
+      'large: 1.2345675e+06',
+      'small: 1e-05',
+    ];
+    for (const line of shown) expect(yaml.text).toContain(`\n  ${line}\n`);
+  });
+});
+
 describe('CBOR', () => {
   test('CODEC-4: built-in and custom objects round-trip as CBOR', async () => {
     const namespace = await freshNamespace(server);
@@ -403,6 +431,15 @@ describe('CBOR', () => {
       const { apiVersion, kind, ...item } = object;
       expect(list).toMatchObject({ items: [kind === 'Widget' ? object : item] });
     }
+  });
+
+  test('CODEC-4: an integer of 64 bits without a sign is a float in CBOR', async () => {
+    const path = `/apis/example.com/v1/namespaces/${await freshNamespace(server)}/widgets`;
+    const text = '{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"u"},"spec":1}';
+    const body = text.replace(/1}$/, '{"a":9223372036854775807,"b":9223372036854775808}}');
+    expect((await server.post(path, body)).status).toBe(201);
+    const { bytes } = await raw({ path: `${path}/u`, accept: cbor });
+    expect(decodeCbor(bytes)).toMatchObject({ spec: { a: 2n ** 63n - 1n, b: 2 ** 63 } });
   });
 
   test('CODEC-4, WATCH-9: a watch is a sequence of CBOR items', async () => {

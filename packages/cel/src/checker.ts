@@ -248,8 +248,7 @@ class Checker {
     const target = this.#resolved(isOptional ? (operand.args[0] ?? dynType) : operand);
     const field = this.#field(target, expr);
     if (expr.test) return boolType;
-    if ((isOptional || expr.optional) && field.name !== '!error!') return optionalType(field);
-    return field;
+    return isOptional || expr.optional ? optionalType(field) : field;
   }
 
   #resolved(type: Type): Type {
@@ -261,14 +260,16 @@ class Checker {
       return target.fields.get(field) ?? this.#error(at, `undefined field '${field}'`);
     }
     if (target.name === 'map') return target.args[1] ?? dynType;
-    if (isDyn(target) || target.isParameter) return dynType;
-    if (target.name === '!error!') return errorType;
+    // A value whose type is still open has any type from now on.
+    if (target.isParameter) isAssignable(dynType, target, this.#substitution);
+    if (isDyn(target) || target.isParameter || target.name === '!error!') return dynType;
     const shown = this.#show(target);
     // Objects of these types have functions but no fields.
     if (target.name.startsWith('kubernetes.')) {
       return this.#error(at, `unexpected failed resolution of '${shown}'`);
     }
-    return this.#error(at, `type '${shown}' does not support field selection`);
+    this.#error(at, `type '${shown}' does not support field selection`);
+    return dynType;
   }
 
   #call(expr: CallExpr, scope: Scope | undefined): Type {
@@ -427,7 +428,10 @@ class Checker {
     if (range.name === 'list') return [intType, range.args[0] ?? dynType];
     if (range.name === 'map') return [range.args[0] ?? dynType, range.args[1] ?? dynType];
     if (isDyn(range) || range.name === '!error!') return [dynType, dynType];
-    if (range.isParameter) return [dynType, dynType];
+    if (range.isParameter) {
+      isAssignable(dynType, range, this.#substitution);
+      return [dynType, dynType];
+    }
     const shown = this.#show(range);
     const why = `expression of type '${shown}' cannot be range of a comprehension`;
     this.#error(expr.range.at, `${why} (must be list, map, or dynamic)`);

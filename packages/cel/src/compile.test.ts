@@ -60,6 +60,12 @@ describe('true expressions', () => {
     "timestamp('2024-02-29T01:00:00Z').getHours('Local') >= 0",
     "dyn('a') != dyn(ip('10.0.0.1')) && dyn(ip('10.0.0.1')) != null",
     "'\\ud83d' == '\ufffd' && b'\\xff'.size() == 1",
+    "bool('T') && !bool('F')",
+    "[double('NaN'), 1.0].isSorted() && [2.0, double('NaN'), 1.0].min() == 1.0",
+    "[dyn(1), dyn('a')].isSorted() && [dyn(1), dyn('a')].max() == dyn(1)",
+    "!optional.ofNonZeroValue(timestamp('0001-01-01T00:00:00Z')).hasValue()",
+    "timestamp('2024-01-01T1:02:03.004Z').getMilliseconds('US/Central') == 4",
+    "!format.datetime().validate('2024-01-01t00:00:00+99:00').hasValue()",
   ])('%s', (source) => {
     expect(run(source)).toBe(true);
   });
@@ -128,6 +134,14 @@ describe('failing expressions', () => {
     ['dyn(5).charAt(0)', 'no such overload: charAt(int, int)'],
     ['dyn(5).contains("a")', /^no such overload$/],
     ["''.lastIndexOf('a')", 'index out of range: -1'],
+    ["'a'.charAt(9223372036854775807)", 'index out of range: 9223372036854775807'],
+    ["'a'.substring(9223372036854775807)", 'index out of range: 9223372036854775807'],
+    ["[dyn('a'), dyn(1.5)].join('-')", 'join: invalid input: 1.5'],
+    ['[dyn([])].isSorted()', /^no such overload: isSorted\(list\)$/],
+    ["[dyn('a')].sum()", /^no such overload: sum\(list\)$/],
+    ['[dyn(1), dyn(null)].max()', /^no such overload$/],
+    ["'%s'.format([dyn([optional.of(1)])])", 'no formatting function for optional_type'],
+    ["timestamp(dyn('0000-12-31T23:59:59Z'))", 'timestamp overflow'],
     ["'%s'.format([b'\\xff'])", 'invalid UTF-8 in bytes, cannot convert to string'],
     ["cidr('1.2.3.0/24').containsIP('x')", /^no such overload$/],
     ["cidr('1.2.3.0/24').containsCIDR('x')", 'network address parse error'],
@@ -149,6 +163,8 @@ describe('failing expressions', () => {
       'unknown time zone America/NEW_YORK',
     ],
     ["timestamp('2024-01-01T00:00:00Z').getHours('us/central')", 'unknown time zone us/central'],
+    ["timestamp('2024-01-01T00:00:00Z').getHours('../UTC')", 'time: invalid location name'],
+    ["timestamp('2024-01-01T00:00:00Z').getMilliseconds('Bad/Zone')", 'unknown time zone Bad/Zone'],
     [
       "timestamp('2024-01-01T00:00:00Z').getHours('x:00')",
       'strconv.Atoi: parsing "x": invalid syntax',
@@ -241,6 +257,16 @@ describe('constants', () => {
 
   const [ten, text] = ["'aaaaaaaaaa'", `'${'a'.repeat(91)}'`];
   test.each([
+    ['x in dyn([s, s, s])', 1 + 10 + 3 + 1 + 1],
+    [`dyn(${text}) + x == s`, 1 + 1 + 1 + 1],
+    [`dyn(${text}) < dyn(${text})`, 1],
+    [`size(string(dyn(bytes(s + ${text})))) == 92`, 1 + 10 + 10 + 1 + 1 + 1 + 1],
+    [`${text} + x == s`, 1 + 10 + 1 + 1],
+  ])('of several overloads, %s costs %i', (source, cost) => {
+    expect(costOf(source)).toBe(cost);
+  });
+
+  test.each([
     [`x.matches('^[a-z]{1,253}$')`, 1 + 1 * 4],
     [`matches(x, '^[a-z]{1,253}$')`, 1 + 1],
     [`(x + ${text}).matches('a')`, 1 + 10 + 10],
@@ -271,6 +297,11 @@ describe('constants', () => {
     ["cidr(x == 'a' ? '10.0.0.0/8' : '').containsIP('10.0.0.1')", 2 + 1 + 1 + 1],
     ["cidr(x == 'a' ? '10.0.0.0/8' : '').containsCIDR('10.0.0.0/16')", 2 + 1 + 1 + 2 + 2],
     ["sets.equivalent([s, 'b'], ['c'])", 1 + 10 + 1 + 2 * 2],
+    ["ip('::1') != ip('::2')", 1 + 1 + 2],
+    ["ip('::1') == ip('::2') || ip('10.0.0.1') != ip('10.0.0.2')", 1 + 1 + 1 + 1 + 1 + 1],
+    ["cidr('::/127') != cidr('::/126')", 1 + 1 + 2],
+    [`(s + '${'😀'.repeat(9)}').size() == 10`, 1 + 1 + 1 + 1],
+    [`[s, '${'😀'.repeat(9)}'].join().split('').size() == 10`, 1 + 10 + 2 + 2 + 1 + 1],
   ])('by size, %s costs %i', (source, cost) => {
     expect(costOf(source)).toBe(cost);
   });
@@ -370,6 +401,27 @@ describe('invalid expressions', () => {
     ['optional.of(1).optMap(1, 1)', 'optMap() variable name must be a simple identifier'],
     ['[1].all(__result__, true)', '1:9: iteration variable overwrites accumulator variable'],
     ['has(1)', '1:5: invalid argument to has() macro'],
+    ['has({}.?a)', '1:7: invalid argument to has() macro'],
+    ['1e400', '1:1: invalid double literal'],
+    ['1.0 + -1e999', '1:7: invalid double literal'],
+    ['-9223372036854775809', '1:1: invalid int literal'],
+    [`-${'9'.repeat(40)}`, '1:1: invalid int literal'],
+    [`${'9'.repeat(40)}u`, '1:1: invalid uint literal'],
+    ['0X1F', '1:2: Syntax error'],
+    ['duration(5)', '1:10: invalid duration argument'],
+    ["'%z'.format([])", 'index 0 out of range'],
+    ["'%'.format([])", 'unexpected end of string'],
+    [
+      "'%.f'.format([1.0])",
+      'parsing precision: error while converting precision to integer: strconv.Atoi: parsing "": ',
+    ],
+    ["'%.5'.format([1.0])", 'parsing precision: could not find end of precision specifier'],
+    ['nope.a.startsWith(1)', "overload for 'startsWith' applied to 'dyn.(int)'"],
+    ['(1).a.startsWith(1)', "overload for 'startsWith' applied to 'dyn.(int)'"],
+    [
+      ' '.repeat(100_001),
+      /^ERROR: <input>:-1:0: expression code point size exceeds limit: size: 100001, limit 100000$/,
+    ],
     ["'\\z'", 'Syntax error'],
     ['self.while(', 'Syntax error'],
     ['9223372036854775808', 'invalid int literal'],

@@ -154,9 +154,15 @@ function callIssue(call: CallExpr, types: Types): Issue | undefined {
 const readers: Readonly<Record<string, (value: Literal) => boolean>> = {
   timestamp(value) {
     if (typeof value === 'bigint') return canBe(() => timestamp(value * 1_000_000_000n));
-    return typeof value !== 'string' || parseTimestamp(value) !== undefined;
+    const nanos = typeof value === 'string' ? parseTimestamp(value) : 0n;
+    return nanos !== undefined && canBe(() => timestamp(nanos));
   },
-  duration: (value) => typeof value !== 'string' || parseDuration(value) !== undefined,
+  // A duration of an integer is declared, and fails at run time.
+  duration(value) {
+    return typeof value === 'string'
+      ? parseDuration(value) !== undefined
+      : typeof value !== 'bigint';
+  },
   matches: (value) => typeof value !== 'string' || canBe(() => patternOf(value)),
 };
 

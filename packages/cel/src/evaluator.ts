@@ -41,6 +41,7 @@ import {
   StructValue,
   Timestamp,
   TypeValue,
+  Unreadable,
   type Value,
 } from './values.ts';
 
@@ -391,6 +392,7 @@ class Compiler implements Compiles {
         frame.spend(1);
         const value = frame.slots[slot];
         if (value === undefined) throw noSuchAttribute(name);
+        if (value instanceof Unreadable) throw value.error;
         return value;
       };
     }
@@ -477,7 +479,8 @@ class Compiler implements Compiles {
     const declared = this.#declared.get(expr) ?? [];
     const others = this.#fitting(name, { isMember, count: args.length });
     const cost = isIndex(name) ? this.#attributes.index(args, scope) : 1;
-    return { name, declared, others, steps, cost };
+    const isUnpriced = declared.length > 1 && pricedByOverload.has(name);
+    return { name, declared, others, steps, cost, isUnpriced };
   }
 
   /** The overloads of a function for a number of arguments. */
@@ -612,10 +615,21 @@ interface Call {
   readonly steps: readonly Step[];
   /** What the call costs besides what the function charges. */
   readonly cost: number;
+  /** Whether what the function charges counts as work only. */
+  readonly isUnpriced: boolean;
 }
 
-/** Evaluates the arguments, and finds the overload that accepts them. Throws `CelError`. */
-function resolved({ name, declared, others, steps, cost }: Call, frame: Frame) {
+/**
+ * Functions whose costs cel-go knows by their overloads. If the declared types, such as dyn, leave
+ * several overloads, a call costs 1.
+ */
+const pricedByOverload = new Set('_+_ _<_ _<=_ _>_ _>=_ @in string bytes'.split(' '));
+
+/**
+ * Evaluates the arguments, and finds the overload that accepts them, and what it draws on. Throws
+ * `CelError`.
+ */
+function resolved({ name, declared, others, steps, cost, isUnpriced }: Call, frame: Frame) {
   const args = steps.map((step) => step(frame));
   frame.spend(cost);
   let max = comparing.has(name) ? anyTextMax : textMax;
@@ -630,23 +644,23 @@ function resolved({ name, declared, others, steps, cost }: Call, frame: Frame) {
   const first = only !== undefined && accepts(only, args) ? only : undefined;
   const overload = first ?? declared.find(fits) ?? others.find(fits);
   if (overload === undefined) throw unknownCall(name, args);
-  return { overload, args };
+  return { overload, args, context: isUnpriced ? frame.unpriced() : frame };
 }
 
 function callStep(call: Call): Step {
   return (frame) => {
-    const { overload, args } = resolved(call, frame);
-    return overload.run(args, frame);
+    const { overload, args, context } = resolved(call, frame);
+    return overload.run(args, context);
   };
 }
 
 /** The call in steps. */
 function callWork(call: Call): Work {
   return function* (frame) {
-    const { overload, args } = resolved(call, frame);
+    const { overload, args, context } = resolved(call, frame);
     return overload.steps === undefined
-      ? overload.run(args, frame)
-      : yield* overload.steps(args, frame);
+      ? overload.run(args, context)
+      : yield* overload.steps(args, context);
   };
 }
 

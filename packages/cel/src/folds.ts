@@ -16,6 +16,7 @@ import {
   Opaque,
   Optional,
   TypeValue,
+  Unreadable,
   type Value,
 } from './values.ts';
 
@@ -366,6 +367,7 @@ function filtered(frame: Frame): Fold {
   return {
     take(first, result) {
       if (result !== true) return undefined;
+      if (first instanceof Unreadable) throw first.error;
       frame.spend(keptCosts.item);
       items.push(first);
       return undefined;

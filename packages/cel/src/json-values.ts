@@ -25,6 +25,7 @@ import {
   Optional,
   Timestamp,
   Uint,
+  Unreadable,
   type Value,
 } from './values.ts';
 
@@ -45,23 +46,19 @@ export function jsonToValue(
   if (typeof json === 'string') return textOf(json, schema);
   if (Array.isArray(json)) {
     const { items } = schema;
-    const values = json.map((item, index) =>
-      isIntegralFloat(floats, json, index)
-        ? floatToValue(Number(item), items ?? {})
-        : itemToValue(item, items ?? {}, floats),
-    );
+    const values = json.map((item, index) => {
+      try {
+        return isIntegralFloat(floats, json, index)
+          ? floatToValue(Number(item), items ?? {})
+          : jsonToValue(item, items ?? {}, floats);
+      } catch (error) {
+        if (error instanceof CelError) return new Unreadable(error);
+        throw error;
+      }
+    });
     return items === undefined ? new List(values) : new DeclaredList(values, listKindOf(schema));
   }
   return new JsonMap(json, schema, floats);
-}
-
-/**
- * Converts an item of a list, which converts all of its items although a rule may read none of them:
- * bytes that rules cannot read do not make the list unusable.
- */
-function itemToValue(json: JsonValue, schema: Schema, floats?: IntegralFloats): Value {
-  const isBytes = typeof json === 'string' && schema.type === 'string' && schema.format === 'byte';
-  return isBytes ? new Uint8Array(Buffer.from(json, 'base64')) : jsonToValue(json, schema, floats);
 }
 
 /** Converts a number that Go decodes as a float: as such, unless its schema requires an integer. */

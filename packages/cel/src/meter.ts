@@ -82,6 +82,7 @@ class MeteredFrame implements Frame {
   readonly equal: Frame['equal'];
   readonly equalSteps: Frame['equalSteps'];
   readonly atOnce: CallContext;
+  readonly unpriced: Frame['unpriced'];
 
   constructor({ slots, spend, work, isStepOver, atOnce }: MeteredFrameParts) {
     this.slots = slots;
@@ -92,6 +93,16 @@ class MeteredFrame implements Frame {
     this.equalSteps = (left, right) =>
       equalsSteps(left, right, { tally: comparisonTally(work), work, isStepOver });
     this.atOnce = atOnce ?? this;
+    let unpriced: CallContext | undefined;
+    this.unpriced = () => {
+      const parts = { slots, spend: (cost: number) => work(Math.max(cost, 0)), work };
+      unpriced ??= new MeteredFrame({
+        ...parts,
+        isStepOver,
+        atOnce: new MeteredFrame({ ...parts, isStepOver: never }),
+      });
+      return unpriced;
+    };
   }
 }
 

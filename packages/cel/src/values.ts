@@ -78,11 +78,23 @@ export class Opaque<T = unknown> {
   readonly value: T;
   readonly key: string;
   readonly text: string | undefined;
-  constructor(parts: { type: string; value: T; key: string; text?: string }) {
+  /** The size in cost calculations. */
+  readonly size: number;
+  constructor(parts: { type: string; value: T; key: string; text?: string; size?: number }) {
     this.type = parts.type;
     this.value = parts.value;
     this.key = parts.key;
     this.text = parts.text;
+    this.size = parts.size ?? 1;
+  }
+}
+
+/** An item of a list that cannot be converted, which fails only where it is read. */
+export class Unreadable {
+  readonly type = 'error';
+  readonly error: CelError;
+  constructor(error: CelError) {
+    this.error = error;
   }
 }
 
@@ -135,6 +147,7 @@ export type Value =
   | Optional
   | TypeValue
   | Opaque
+  | Unreadable
   | List
   | MapValue;
 
@@ -285,6 +298,7 @@ export function equals(left: Value, right: Value, tally?: Tally): boolean {
   if (left instanceof Opaque) {
     return right instanceof Opaque && left.type === right.type && left.key === right.key;
   }
+  if (left instanceof Unreadable) throw left.error;
   if (!(left instanceof Optional) || !(right instanceof Optional)) return false;
   if (left.value === undefined || right.value === undefined) return left.value === right.value;
   return equals(left.value, right.value, tally);
@@ -292,7 +306,7 @@ export function equals(left: Value, right: Value, tally?: Tally): boolean {
 
 function listsEqual(left: List, right: List, tally?: Tally): boolean {
   if (left.items.length !== right.items.length) return false;
-  // The left list decides whether the order matters, as in kube-apiserver.
+  // The left list decides whether the order matters, and must contain each item of the right one.
   const kind = left.listKind;
   if (kind === undefined) {
     return left.items.every((item, index) => {
@@ -300,13 +314,13 @@ function listsEqual(left: List, right: List, tally?: Tally): boolean {
       return equals(item, itemAt(right.items, index), tally);
     });
   }
-  const index = indexItems(right.items, kind);
-  return left.items.every((item) => {
+  const index = indexItems(left.items, kind);
+  return right.items.every((item) => {
     const at = index.get(itemKey(item, kind));
     return (
       at?.some((candidate) => {
         tally?.(1);
-        return equals(item, candidate, tally);
+        return equals(candidate, item, tally);
       }) === true
     );
   });
@@ -355,20 +369,20 @@ export function* equalsSteps(
 function* listsEqualSteps(left: List, right: List, pace: ComparisonPace): Generator<void, boolean> {
   if (left.items.length !== right.items.length) return false;
   const kind = left.listKind;
-  const index = kind === undefined ? undefined : yield* indexSteps(right.items, kind, pace);
-  for (let at = 0; at < left.items.length; at += 1) {
-    const item = itemAt(left.items, at);
+  const index = kind === undefined ? undefined : yield* indexSteps(left.items, kind, pace);
+  for (let at = 0; at < right.items.length; at += 1) {
+    const item = itemAt(right.items, at);
     const candidates =
       kind === undefined || index === undefined
-        ? [itemAt(right.items, at)]
+        ? [itemAt(left.items, at)]
         : (index.get(itemKey(item, kind)) ?? []);
     let isFound = false;
     for (const candidate of candidates) {
       pace.tally(1);
       if (pace.isStepOver()) yield;
-      isFound = isScalar(item)
-        ? equals(item, candidate)
-        : yield* equalsSteps(item, candidate, pace);
+      isFound = isScalar(candidate)
+        ? equals(candidate, item)
+        : yield* equalsSteps(candidate, item, pace);
       if (isFound) break;
     }
     if (!isFound) return false;

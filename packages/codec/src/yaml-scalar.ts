@@ -18,14 +18,25 @@ const infinities = /^[-+]?\.(?:inf|Inf|INF)$/;
 const notNumbers = new Set(['.nan', '.NaN', '.NAN']);
 const integerPattern = /^[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)$/;
 const floatPattern = /^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$/;
-const dayPattern = /^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}$/;
-const momentPattern =
-  /^[0-9]{4}(?:-[0-9]{1,2}){2}[Tt ](?:[0-9]{1,2}:){2}[0-9]{1,2}(?:\.[0-9]+)?(?:Z|[-+][0-9:]{5})?$/;
+const [int64Min, int64Max, uint64Max] = [-(2n ** 63n), 2n ** 63n - 1n, 2n ** 64n - 1n];
+/** A day, or a moment, which has a zone exactly if it has no blank. */
+const timePattern = new RegExp(
+  '^(\\d{4})-(\\d\\d?)-(\\d\\d?)' +
+    '(?:(?:[Tt](?=.*[Z+-])| (?!.*[Z+-]))(\\d\\d?):(\\d\\d?):(\\d\\d?)' +
+    '(?:[.,]\\d+)?(?:Z|[-+](\\d\\d):(\\d\\d))?)?$',
+);
 const base60Pattern = /^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$/;
 const numberDigitsMax = 400;
 
+/** Whether a text is a valid time in one of the forms of kube-apiserver's library. */
 function isTime(text: string): boolean {
-  return dayPattern.test(text) || momentPattern.test(text);
+  const match = timePattern.exec(text);
+  if (match === null) return false;
+  const [year = 0, month = 0, day = 0, ...parts] = match.slice(1).map((part) => Number(part ?? 0));
+  const last = new Date(0);
+  last.setUTCFullYear(year, month, 0);
+  if (month < 1 || month > 12 || day < 1 || day > last.getUTCDate()) return false;
+  return [23, 59, 59, 24, 60].every((max, index) => (parts[index] ?? 0) <= max);
 }
 
 /**
@@ -41,7 +52,8 @@ export function plainScalar(text: string): JsonValue {
   if (infinities.test(text)) return first === '-' ? -Infinity : Infinity;
   if (text.length > numberDigitsMax || isTime(text)) return text;
   const digits = text.replaceAll('_', '');
-  if (integerPattern.test(digits)) return exactInteger(digits);
+  const integer = integerPattern.test(digits) ? exactInteger(digits) : undefined;
+  if (integer !== undefined) return integer;
   return floatPattern.test(digits) ? finiteOr(text, Number(digits)) : text;
 }
 
@@ -58,13 +70,16 @@ function finiteOr(text: string, value: number): JsonValue {
 
 /**
  * Parses `0x1f`, `0b1`, `0o17`, `017`, and decimals; a bigint only if a number would be inexact.
+ * Undefined for more than 64 bits: decimal digits are then a float, and others a string.
  */
-function exactInteger(digits: string): number | bigint {
+function exactInteger(digits: string): number | bigint | undefined {
   const isNegative = digits.startsWith('-');
   const bare = digits.replace(/^[-+]/, '');
   const octal = /^0[oO]?([0-7]+)$/.exec(bare);
   const size = BigInt(octal === null ? bare.toLowerCase() : `0o${octal[1]}`);
   const value = isNegative ? -size : size;
+  const max = digits.startsWith('+') ? int64Max : uint64Max;
+  if (value < int64Min || value > max) return undefined;
   const near = Number(value);
   return Number.isSafeInteger(near) ? near + 0 : value;
 }

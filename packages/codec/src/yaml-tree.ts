@@ -153,7 +153,7 @@ class TreeReader {
     if (this.#aliasesOpen.size > 0) this.#aliasNodes += 1;
     const { valuesMax } = this.#limits;
     if (this.#nodes > valuesMax) throw new TooManyValues(valuesMax);
-    if (this.#nodes <= 100 || this.#aliasNodes <= 1000) return;
+    if (this.#nodes <= 1000 || this.#aliasNodes <= 100) return;
     const large = Math.min(1, Math.max(0, (this.#nodes - 400_000) / 3_600_000));
     if (this.#aliasNodes / this.#nodes > 0.99 - 0.89 * large) {
       throw new YamlError('yaml: document contains excessive aliasing');
@@ -314,7 +314,7 @@ function fitsTag(tag: string, value: JsonValue): boolean {
   return tagOf(value) === tag || (tag === 'float' && tagOf(value) === 'int');
 }
 
-const [int64Min, int64Max, uint64Max] = [-(2n ** 63n), 2n ** 63n - 1n, 2n ** 64n - 1n];
+const int64Max = 2n ** 63n - 1n;
 
 const writtenAsFloat = /^(?![-+]?0x).*[.e]/i;
 
@@ -344,14 +344,13 @@ function keyText(value: JsonValue, text = ''): string | UnsupportedKey {
   if (typeof value === 'object') {
     throw new YamlError(`yaml: invalid map key: ${showHead(value, yamlSyntax)}`);
   }
-  if (typeof value === 'bigint' && value > int64Max && value <= uint64Max) {
+  if (typeof value === 'bigint' && value > int64Max) {
     return { type: 'uint64', shown: `0x${value.toString(16)}` };
   }
+  // A number of more than 53 bits is a float; an integer would be a bigint.
   const isFloat =
-    typeof value === 'bigint'
-      ? value < int64Min || value > uint64Max
-      : typeof value === 'number' && (!Number.isInteger(value) || writtenAsFloat.test(text));
-  return isFloat ? floatKey(Number(value)) : String(value);
+    typeof value === 'number' && (!Number.isSafeInteger(value) || writtenAsFloat.test(text));
+  return isFloat ? floatKey(value) : String(value);
 }
 
 /** Prints a float as a key: the shortest text that has the same value in single precision. */

@@ -1,4 +1,5 @@
 import {
+  goFloat,
   itemAt,
   type JsonArray,
   type JsonObject,
@@ -73,6 +74,12 @@ function* listMemberPieces(
     yield* yamlPieces([item]);
   }
   if (isEmptyList) yield `${member}: []\n`;
+}
+
+/** Formats a number as Go does: integers of 64 bits by their digits, and others as floats. */
+function numberText(value: number): string {
+  const isInteger = Number.isInteger(value) && value >= -(2 ** 63) && value < 2 ** 64;
+  return isInteger ? String(value) : goFloat(value);
 }
 
 function isContainer(value: JsonValue): value is JsonObject | JsonArray {
@@ -150,7 +157,7 @@ class BlockWriter {
   /** Writes a scalar and the end of its line. */
   scalar(value: JsonValue, indent: string): void {
     if (typeof value === 'string') this.#text({ value, indent, suffix: '\n' });
-    else this.put(value === null ? 'null\n' : `${String(value)}\n`);
+    else this.put(`${typeof value === 'number' ? numberText(value) : String(value)}\n`);
   }
 
   /** @param text.indent indentation of literal blocks; empty if they are not allowed (in keys) */

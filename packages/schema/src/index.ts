@@ -50,7 +50,7 @@ export { formatCheck } from './validation/formats.ts';
 export { validateUniqueness } from './validation/list-uniqueness.ts';
 export { Pattern } from './validation/pattern.ts';
 export { validate, validateStructure } from './validation/validate.ts';
-export { noField } from './validation/validate-scalars.ts';
+export { codePointCount, noField } from './validation/validate-scalars.ts';
 export {
   type Correlation,
   correlate,

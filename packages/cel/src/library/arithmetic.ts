@@ -1,4 +1,5 @@
 import { runInOnePiece } from '@wheelhouse/machinery';
+import { codePointCount } from '@wheelhouse/schema';
 import {
   type CallContext,
   divided,
@@ -22,6 +23,7 @@ import {
   Optional,
   Timestamp,
   Uint,
+  Unreadable,
   type Value,
 } from '../values.ts';
 import {
@@ -40,7 +42,7 @@ const int64Min = -(2n ** 63n);
 const int64Max = 2n ** 63n - 1n;
 const uint64Max = 2n ** 64n - 1n;
 /** The first and last timestamp, 0001-01-01 and the end of 9999, in nanoseconds. */
-const timeMin = -62_135_596_800n * 1_000_000_000n;
+export const timeMin = -62_135_596_800n * 1_000_000_000n;
 const timeMax = 253_402_300_800n * 1_000_000_000n - 1n;
 
 export function int64(value: bigint): bigint {
@@ -82,7 +84,7 @@ export const callCost = (...sizes: number[]) => sizeCost(...sizes) - 1;
 export const parsing =
   (run: (text: string) => Value, times = 1) =>
   ([text]: readonly Value[], { spend }: CallContext): Value => {
-    spend(callCost(asText(text).length * times));
+    spend(callCost(codePointCount(asText(text)) * times));
     return run(asText(text));
   };
 
@@ -193,7 +195,7 @@ const arithmetic: Library = [
   [
     '_+_(string, string): string',
     ([left, right], { spend }) => {
-      spend(callCost(asText(left).length, asText(right).length));
+      spend(callCost(codePointCount(asText(left)), codePointCount(asText(right))));
       return asText(left) + asText(right);
     },
   ],
@@ -285,14 +287,18 @@ const comparisons: Library = orders.flatMap(([name, holds]) =>
   }),
 );
 
-/** The size of a text, list, or map; 1 for other values. */
+/** The size of a text, list, map, or address; 1 for other values. */
 function extent(value: Value): number {
-  if (typeof value === 'string' || value instanceof Uint8Array) return value.length;
+  if (typeof value === 'string') return codePointCount(value);
+  if (value instanceof Uint8Array) return value.length;
   if (value instanceof List) return value.items.length;
+  if (value instanceof Opaque) return value.size;
   return isMapValue(value) ? value.size : 1;
 }
 
-function spendEqual(left: Value, right: Value, context: CallContext): void {
+/** Only `==` of a value of a Kubernetes library costs 1. */
+function spendEqual(left: Value, right: Value, context: CallContext, isWanted: boolean): void {
+  if (isWanted && left instanceof Opaque) return;
   const size = Math.min(extent(left), extent(right));
   context.spend(callCost(size));
   if (size > countedMin && typeof left === 'string') context.work(Math.ceil(size / 1000));
@@ -307,12 +313,12 @@ function refuseOther(left: Value, right: Value): void {
 function equality(isWanted: boolean) {
   return seldomLong(
     ([left = null, right = null], context) => {
-      spendEqual(left, right, context);
+      spendEqual(left, right, context, isWanted);
       if (isWanted) refuseOther(left, right);
       return context.equal(left, right) === isWanted;
     },
     function* ([left = null, right = null], context) {
-      spendEqual(left, right, context);
+      spendEqual(left, right, context, isWanted);
       if (isWanted) refuseOther(left, right);
       if (context.isStepOver()) yield;
       return (yield* context.equalSteps(left, right)) === isWanted;
@@ -328,7 +334,9 @@ function indexed(list: List, index: Value): Value | undefined {
   if (typeof at === 'number' && !Number.isInteger(at)) {
     throw new CelError(`unsupported index value ${at} in list`);
   }
-  return at < 0 ? undefined : list.items[Number(at)];
+  const item = at < 0 ? undefined : list.items[Number(at)];
+  if (item instanceof Unreadable) throw item.error;
+  return item;
 }
 
 function elementAt([list, index = null]: readonly Value[]): Value {
@@ -351,15 +359,18 @@ const isIn = divided(function* ([item = null, list], context) {
   // The cost of a call, which is already spent, is part of the size.
   context.spend(items.length - 1);
   const key = mapKey(item);
+  let failure: CelError | undefined;
   for (const candidate of items) {
     context.work(1);
     if (context.isStepOver()) yield;
+    if (candidate instanceof Unreadable) failure ??= candidate.error;
     if (key !== undefined && itemKey(candidate, 'set') !== key) continue;
     const isFound = isScalar(candidate)
       ? context.equal(item, candidate)
       : yield* context.equalSteps(item, candidate);
     if (isFound) return true;
   }
+  if (failure !== undefined) throw failure;
   return false;
 });
 

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { goQuoted, itemAt } from '@wheelhouse/machinery';
+import { goQuoted, itemAt, problemText } from '@wheelhouse/machinery';
 import type { Issue } from '../issues.ts';
 import { sortSteps } from '../sort.ts';
 import type { CallContext } from '../types/functions.ts';
@@ -9,10 +9,10 @@ import {
   CelError,
   Duration,
   isMapValue,
-  isScalar,
   kindOf,
   List,
   longTypeName,
+  type MapValue,
   Timestamp,
   TypeValue,
   Uint,
@@ -75,7 +75,7 @@ export function* formatSteps(
     }
     const value = itemAt(args, part.index);
     if (part.verb === 's')
-      text += isScalar(value) ? scalar(value, pace) : yield* plain(value, pace);
+      text += isCollection(value) ? yield* plain(value, pace) : scalar(value, pace);
     else {
       pace.tally(scalarLength + (part.precision ?? 0));
       text += clauseOf(part.verb)(value, part.precision, pace);
@@ -117,10 +117,12 @@ function partsOf(format: string, count: number): () => string | ClauseUse | unde
     const [whole = '', inner, digits, verb = ''] = clausePattern.exec(format) ?? [];
     at += whole.length;
     if (inner === '%') return '%';
-    if (!Object.hasOwn(kindsTaken, verb)) throw unknownClause(verb);
+    if (inner === '') throw new CelError('unexpected end of string');
     if (next >= count) throw new CelError(`index ${next} out of range`);
+    const precision = precisionOf(digits, verb);
+    if (!Object.hasOwn(kindsTaken, verb)) throw unknownClause(verb);
     next += 1;
-    return { verb, precision: precisionOf(digits), index: next - 1 };
+    return { verb, precision, index: next - 1 };
   };
 }
 
@@ -135,6 +137,8 @@ const kindsTaken: Readonly<Record<string, string>> = {
   x: 'int uint string bytes',
   X: 'int uint string bytes',
 };
+
+const shownKinds = new Set(kindsTaken['s']?.split(' '));
 
 /** Static knowledge of an argument. */
 export interface FormatArgument {
@@ -189,20 +193,22 @@ function refusedPart(arg: FormatArgument, verb: string): FormatArgument | undefi
   return undefined;
 }
 
-function unknownClause(verb: string): CelError {
-  if (verb === '') return new CelError('unexpected end of string');
-  return new CelError(
-    `could not parse formatting clause: unrecognized formatting clause "${verb}"`,
-  );
-}
+const malformedClause = (why: string) => new CelError(`could not parse formatting clause: ${why}`);
 
-function precisionOf(digits: string | undefined): number | undefined {
-  if (digits === undefined || digits === '') return undefined;
-  const precision = Number(digits);
-  if (precision > precisionMax) {
-    throw new CelError('could not parse formatting clause: precision is too large');
+const unknownClause = (verb: string) => malformedClause(`unrecognized formatting clause "${verb}"`);
+
+function precisionOf(digits: string | undefined, verb: string): number | undefined {
+  if (digits === undefined) return undefined;
+  const problem = 'error while parsing precision';
+  if (verb === '') {
+    throw malformedClause(`${problem}: could not find end of precision specifier`);
   }
-  return precision;
+  if (digits === '') {
+    const why = problemText({ code: 'number', parser: 'Atoi', text: '', problem: 'syntax' });
+    throw malformedClause(`${problem}: error while converting precision to integer: ${why}`);
+  }
+  if (Number(digits) > precisionMax) throw malformedClause('precision is too large');
+  return Number(digits);
 }
 
 const claims: Readonly<Record<string, string>> = {
@@ -316,23 +322,25 @@ function scientific(value: number): string {
 /** Assumed length of a value without a length of its own, characters. */
 const scalarLength = 8;
 
-/** A value as `%s` shows it, in steps. */
-function* plain(value: Value, pace: FormatPace): Generator<void, string> {
+const isCollection = (value: Value): value is List | MapValue =>
+  value instanceof List || isMapValue(value);
+
+/** A list or map as `%s` shows it, in steps. */
+function* plain(value: List | MapValue, pace: FormatPace): Generator<void, string> {
   if (value instanceof List) {
     let text = '';
     for (const [index, item] of value.items.entries()) {
       if (pace.isStepOver()) yield;
       if (index > 0) text += ', ';
-      text += isScalar(item) ? innerScalar(item, pace) : yield* plain(item, pace);
+      text += isCollection(item) ? yield* plain(item, pace) : innerScalar(item, pace);
     }
     return `[${text}]`;
   }
-  if (!isMapValue(value)) return scalar(value, pace);
   const entries: string[] = [];
   for (const key of value.keys()) {
     if (pace.isStepOver()) yield;
     const member = value.get(key) ?? null;
-    const shown = isScalar(member) ? innerScalar(member, pace) : yield* plain(member, pace);
+    const shown = isCollection(member) ? yield* plain(member, pace) : innerScalar(member, pace);
     entries.push(`${innerScalar(key, pace)}:${shown}`);
   }
   const order = (left: string, right: string) => (left < right ? -1 : left > right ? 1 : 0);
@@ -369,6 +377,10 @@ function innerScalar(value: Value, pace: FormatPace): string {
   if (typeof value === 'number') {
     pace.tally(scalarLength);
     return Number.isFinite(value) ? fixed(value, 6) : goQuoted(showDouble(value));
+  }
+  if (!shownKinds.has(kindOf(value))) {
+    const kind = longTypeName(kindOf(value));
+    throw new CelError(`error during formatting: no formatting function for ${kind}`);
   }
   const text = scalar(value, pace);
   if (value instanceof Uint8Array) return `b${goQuoted(text)}`;

@@ -10,12 +10,11 @@ import {
   parseQuantity,
   qualifiedName,
 } from '@wheelhouse/machinery';
-import { formatCheck } from '@wheelhouse/schema';
+import { codePointCount, formatCheck } from '@wheelhouse/schema';
 import type { CallContext, Library } from '../types/functions.ts';
 import { CelError, List, Opaque, Optional, type Value } from '../values.ts';
 import { asInt, asText, misfit } from './arguments.ts';
 import { int64, parsing, patternCost, sizeCost } from './arithmetic.ts';
-import { parseTimestamp } from './times.ts';
 
 const quantityType = 'kubernetes.Quantity';
 const billion = 1_000_000_000n;
@@ -273,25 +272,17 @@ export const semver: Library = [
 const formatType = 'kubernetes.NamedFormat';
 const noErrors = new Optional();
 
+/** A format of OpenAPI schemas. */
 const must =
-  (isRight: (text: string) => boolean, message: string): NameRule =>
+  (format: string, message: string): NameRule =>
   (value) =>
-    isRight(value) ? [] : [message];
-
-const hexes = '[0-9a-fA-F]';
-const uuid = new RegExp(`^${hexes}{8}-?${hexes}{4}-?${hexes}{4}-?${hexes}{4}-?${hexes}{12}$`);
-
-function isDate(text: string): boolean {
-  return /^\d{4}-\d\d-\d\d$/.test(text) && parseTimestamp(`${text}T00:00:00Z`) !== undefined;
-}
+    formatCheck(format)?.(value) === true ? [] : [message];
 
 /** Go's error for a text that is no absolute URI or path. */
 function uriErrors(text: string): readonly string[] {
   const url = parseGoRequestUrl(text);
   return typeof url === 'string' ? [url] : [];
 }
-
-const isByte = formatCheck('byte') ?? (() => true);
 
 interface Format {
   readonly rule: NameRule;
@@ -311,16 +302,10 @@ const formats: Readonly<Record<string, Format>> = {
   qualifiedName: form(60, qualifiedName),
   labelValue: form(40, labelValue),
   uri: form(1103, uriErrors),
-  uuid: form(
-    70,
-    must((text) => uuid.test(text), 'does not match the UUID format'),
-  ),
-  byte: form(84, must(isByte, 'invalid base64')),
-  date: form(71, must(isDate, 'invalid date')),
-  datetime: form(
-    71,
-    must((text) => parseTimestamp(text.toUpperCase()) !== undefined, 'invalid datetime'),
-  ),
+  uuid: form(70, must('uuid', 'does not match the UUID format')),
+  byte: form(84, must('byte', 'invalid base64')),
+  date: form(71, must('date', 'invalid date')),
+  datetime: form(71, must('datetime', 'invalid datetime')),
 };
 
 class NamedFormat extends Opaque<Format> {}
@@ -339,7 +324,7 @@ function formatOf(format: Value | undefined): Format {
 
 function validate([format, text]: readonly Value[], { spend }: CallContext): Value {
   const { rule, patternLength } = formatOf(format);
-  spend(sizeCost(1 + asText(text).length) * patternCost(patternLength) - 1);
+  spend(sizeCost(1 + codePointCount(asText(text))) * patternCost(patternLength) - 1);
   const messages = rule(asText(text));
   return messages.length === 0 ? noErrors : new Optional(new List(messages));
 }

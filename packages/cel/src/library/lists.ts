@@ -1,5 +1,11 @@
 import { sortSteps } from '../sort.ts';
-import { type CallContext, divided, type Library, oneStepEach } from '../types/functions.ts';
+import {
+  type CallContext,
+  divided,
+  type Library,
+  noSuchOverload,
+  oneStepEach,
+} from '../types/functions.ts';
 import {
   CelError,
   compare,
@@ -8,16 +14,27 @@ import {
   isMapValue,
   isScalar,
   itemKey,
+  kindOf,
   List,
   type MapValue,
   mapKey,
   numeric,
   Optional,
+  Timestamp,
   Uint,
+  Unreadable,
   type Value,
 } from '../values.ts';
 import { asDouble, asInt, asList, misfit } from './arguments.ts';
-import { countCopy, duration, holdsSteps, int64, traversalCost, uint64 } from './arithmetic.ts';
+import {
+  countCopy,
+  duration,
+  holdsSteps,
+  int64,
+  timeMin,
+  traversalCost,
+  uint64,
+} from './arithmetic.ts';
 
 const comparable = 'int uint double bool duration timestamp string bytes'.split(' ');
 const summable = 'int uint double duration'.split(' ');
@@ -30,24 +47,41 @@ function order(left: Value, right: Value, name: string): number {
   return result;
 }
 
+/** Whether a value is greater than another; values of different types and NaN are not. */
+function isAfter(left: Value, right: Value): boolean {
+  for (const value of [left, right])
+    if (compare(value, value) === undefined) throw noSuchOverload();
+  return (compare(left, right) ?? 0) > 0;
+}
+
 /** The items of a list one by one; a step ends between two of them. */
 function* each(
   items: readonly Value[],
   context: CallContext,
-  take: (item: Value, index: number) => 'stop' | undefined,
+  take: (item: Value) => 'stop' | undefined,
 ): Generator<void, void> {
   for (let index = 0; index < items.length; index += 1) {
     context.work(1);
     if (context.isStepOver()) yield;
-    if (take(items[index] ?? null, index) === 'stop') return;
+    const item = items[index] ?? null;
+    if (item instanceof Unreadable) throw item.error;
+    if (take(item) === 'stop') return;
   }
 }
 
+/** The first item of a list, whose type selects the overload of a function at run time. */
+function firstOf(items: readonly Value[], name: string, kinds: readonly string[]) {
+  const [first] = items;
+  if (first === undefined || kinds.includes(kindOf(first))) return first;
+  throw new CelError(`no such overload: ${name}(list)`);
+}
+
 const isSorted = traversing(function* (items, context) {
+  firstOf(items, 'isSorted', comparable);
   let sorted = true;
   let before: Value | undefined;
   yield* each(items, context, (item) => {
-    sorted = before === undefined || order(before, item, 'isSorted') <= 0;
+    sorted = !isAfter(before ?? item, item);
     before = item;
     return sorted ? undefined : 'stop';
   });
@@ -55,12 +89,12 @@ const isSorted = traversing(function* (items, context) {
 });
 
 function extreme(name: 'min' | 'max') {
-  const sign = name === 'min' ? -1 : 1;
   return traversing(function* (items, context) {
-    let [best] = items;
+    let best = firstOf(items, name, comparable);
     if (best === undefined) throw new CelError(`${name} called on empty list`);
-    yield* each(items, context, (item, index) => {
-      if (index > 0 && order(item, best ?? null, name) * sign > 0) best = item;
+    yield* each(items, context, (item) => {
+      const isBetter = name === 'min' ? isAfter(best ?? null, item) : isAfter(item, best ?? null);
+      if (isBetter) best = item;
       return undefined;
     });
     return best;
@@ -103,6 +137,7 @@ function* indexSteps(
     context.work(1);
     if (context.isStepOver()) yield;
     const item = items[index] ?? null;
+    if (item instanceof Unreadable) continue;
     const isFound = isScalar(item)
       ? context.equal(item, target)
       : yield* context.equalSteps(item, target);
@@ -247,7 +282,7 @@ function linear(steps: ItemSteps) {
  */
 function sumAs(declared: string) {
   return traversing((items, context) => {
-    const [first] = items;
+    const first = firstOf(items, 'sum', summable);
     if (first === undefined) return sumOf(items, declared, context);
     if (first instanceof Uint) return sumOf(items, 'uint', context);
     if (first instanceof Duration) return sumOf(items, 'duration', context);
@@ -333,6 +368,7 @@ function isZero(value: Value): boolean {
   if (value instanceof List) return value.items.length === 0;
   if (isMapValue(value)) return value.isDeclared !== true && value.size === 0;
   if (value instanceof Duration) return value.nanos === 0n;
+  if (value instanceof Timestamp) return value.nanos === timeMin;
   return value instanceof Optional && value.value === undefined;
 }
 

@@ -1,5 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import { parseGoRequestUrl, parseGoUrl, printGoUrl } from '@wheelhouse/machinery';
+import { codePointCount } from '@wheelhouse/schema';
 import { type CallContext, type Library, noSuchOverload } from '../types/functions.ts';
 import { CelError, EntryMap, List, Opaque, type Value } from '../values.ts';
 import { addressProblem } from './address-errors.ts';
@@ -70,7 +71,7 @@ class Cidr extends Opaque<Block> {}
 
 function ipValue(address: Address): Opaque<Address> {
   const text = showAddress(address);
-  return new Ip({ type: 'net.IP', value: address, key: text, text });
+  return new Ip({ type: 'net.IP', value: address, key: text, text, size: address.width / 8 });
 }
 
 const cidrHead = 'network address parse error during conversion from string: ';
@@ -96,7 +97,8 @@ function parseBlock(text: string): Block {
 
 function cidrValue(block: Block): Opaque<Block> {
   const text = `${showAddress(block)}/${block.prefix}`;
-  return new Cidr({ type: 'net.CIDR', value: block, key: text, text });
+  const size = Math.ceil(block.prefix / 8);
+  return new Cidr({ type: 'net.CIDR', value: block, key: text, text, size });
 }
 
 function isValid(parse: (text: string) => unknown, text: Value | undefined): boolean {
@@ -164,7 +166,7 @@ const prefixBytes = (value: Value | undefined) => Math.ceil(block(value).prefix 
 
 /** The cost of parsing an operand that is a text. */
 const parsingCost = (value: Value | undefined) =>
-  typeof value === 'string' ? sizeCost(value.length) : 0;
+  typeof value === 'string' ? sizeCost(codePointCount(value)) : 0;
 
 function containsAddress([left, right]: readonly Value[], { spend }: CallContext): boolean {
   spend(callCost(2 * prefixBytes(left)) + parsingCost(right));

@@ -1,5 +1,5 @@
 import { runInOnePiece, WorkBudget, WorkExceeded } from '@wheelhouse/machinery';
-import { Pattern } from '@wheelhouse/schema';
+import { codePointCount, Pattern } from '@wheelhouse/schema';
 import {
   type CallContext,
   divided,
@@ -8,15 +8,16 @@ import {
   type Run,
   seldomLong,
 } from '../types/functions.ts';
-import { CelError, List, type Value } from '../values.ts';
+import { CelError, List, Unreadable, type Value } from '../values.ts';
 import { asInt, asList, asText } from './arguments.ts';
-import { callCost, patternCost, sizeCost, traversalCost } from './arithmetic.ts';
+import { callCost, patternCost, shownKey, sizeCost, traversalCost } from './arithmetic.ts';
+import { showDouble } from './conversions.ts';
 import { formatSteps } from './format-text.ts';
 import { indexInSteps, isShortSearch, lastIndexInSteps } from './search.ts';
 
 const number = (value: Value | undefined) => Number(asInt(value));
 
-function outOfRange(index: number): CelError {
+function outOfRange(index: number | bigint): CelError {
   return new CelError(`index out of range: ${index}`);
 }
 
@@ -34,7 +35,7 @@ const readsText = (run: Run) => oneStepEach(countText, run);
 const costsText =
   (run: Run): Run =>
   (args, context) => {
-    context.spend(callCost(asText(args[0]).length));
+    context.spend(callCost(codePointCount(asText(args[0]))));
     return run(args, context);
   };
 
@@ -50,7 +51,7 @@ const unitIndex = (points: readonly string[], index: number) =>
 function charAt([value, index]: readonly Value[]): Value {
   const points = [...asText(value)];
   const at = number(index);
-  if (at < 0 || at > points.length) throw outOfRange(at);
+  if (at < 0 || at > points.length) throw outOfRange(asInt(index));
   return points[at] ?? '';
 }
 
@@ -61,8 +62,8 @@ function substring([value, from, to]: readonly Value[]): Value {
   if (start > end && to !== undefined) {
     throw new CelError(`invalid substring range. start: ${from}, end: ${to}`);
   }
-  if (start < 0 || start > points.length) throw outOfRange(start);
-  if (end < 0 || end > points.length) throw outOfRange(end);
+  if (start < 0 || start > points.length) throw outOfRange(asInt(from));
+  if (end < 0 || end > points.length) throw outOfRange(to === undefined ? end : asInt(to));
   return points.slice(start, end).join('');
 }
 
@@ -80,7 +81,7 @@ function startOf([value, part, from]: readonly Value[], absent: 'start' | 'end')
   if (isEmpty) return asInt(from);
   const points = [...text];
   const start = number(from);
-  if (start < 0) throw outOfRange(start);
+  if (start < 0) throw outOfRange(asInt(from));
   return start >= points.length ? -1n : unitIndex(points, start);
 }
 
@@ -128,7 +129,7 @@ const lastIndexOf = searches(
 
 /** kube-apiserver multiplies the costs of both texts; the search itself is faster. */
 const searchCost = (text: string, part: string) =>
-  sizeCost(text.length) * sizeCost(part.length) - 1;
+  sizeCost(codePointCount(text)) * sizeCost(codePointCount(part)) - 1;
 
 const contains = seldomLong(
   ([value, part], context) => {
@@ -179,7 +180,7 @@ const replace = divided(function* ([value, search, by, most], context) {
   const limit = most === undefined || number(most) < 0 ? Number.POSITIVE_INFINITY : number(most);
   const source = asText(value);
   const indexes = yield* places([source, asText(search)], limit, context);
-  context.spend(callCost(source.length * 2));
+  context.spend(callCost(codePointCount(source) * 2));
   // The cost ignores what is inserted, which may be far longer than the text.
   context.work(indexes.length * asText(by).length);
   const parts: string[] = [];
@@ -218,7 +219,7 @@ const split = seldomLong(
     const [source, separator] = [asText(args[0]), asText(args[1])];
     if (!isShortSearch(source, separator)) return runInOnePiece(splitSteps(args, context.atOnce));
     countText(args, context);
-    context.spend(callCost(source.length * 2));
+    context.spend(callCost(codePointCount(source) * 2));
     return parted(source, separator, args[2]);
   },
   (args, context) => splitSteps(args, context),
@@ -227,7 +228,7 @@ const split = seldomLong(
 function* splitSteps(args: readonly Value[], context: CallContext): Generator<void, Value> {
   const [source, separator] = [asText(args[0]), asText(args[1])];
   countText(args, context);
-  context.spend(callCost(source.length * 2));
+  context.spend(callCost(codePointCount(source) * 2));
   if (context.isStepOver()) yield;
   if (separator === '') return parted(source, separator, args[2]);
   const limit = args[2] === undefined ? -1 : number(args[2]);
@@ -256,17 +257,26 @@ function parted(source: string, separator: string, most: Value | undefined): Lis
 
 const join = divided(function* ([list, separator = ''], context) {
   const texts: string[] = [];
-  let size = -asText(separator).length;
+  const gap = codePointCount(asText(separator));
+  let size = -gap;
   for (const item of asList(list).items) {
     context.work(1);
     if (context.isStepOver()) yield;
-    if (typeof item !== 'string') throw new CelError('no such overload: join');
-    size += item.length + asText(separator).length;
+    if (typeof item !== 'string') throw new CelError(`join: invalid input: ${shownItem(item)}`);
+    size += codePointCount(item) + gap;
     texts.push(item);
   }
   context.spend(callCost(Math.max(size, 0) * 2));
   return yield* joined(texts, asText(separator), context);
 });
+
+/** An item that is not a text, in an error. */
+const shownItem = (item: Value) =>
+  typeof item === 'number'
+    ? showDouble(item)
+    : item instanceof Unreadable
+      ? item.error.message
+      : shownKey(item);
 
 const quoted: Readonly<Record<string, string>> = {
   '\u0007': '\\a',
@@ -285,7 +295,7 @@ const quotedAtOnce = 10_000;
 
 const quote = divided(function* ([value], context) {
   const source = asText(value);
-  context.spend(callCost(source.length));
+  context.spend(callCost(codePointCount(source)));
   let escaped = '';
   for (let from = 0; from < source.length; ) {
     context.work(Math.ceil(Math.min(source.length - from, quotedAtOnce) / 2));
@@ -346,8 +356,8 @@ function spendMatch(
   pattern: { readonly size: number },
   context: CallContext,
 ): void {
-  const reading = sizeCost(1 + value.length);
-  const perReading = patternCost(source.length);
+  const reading = sizeCost(1 + codePointCount(value));
+  const perReading = patternCost(codePointCount(source));
   context.spend(reading * perReading - 1);
   countInstructions(reading * (patternCost(pattern.size) - perReading), context);
 }
@@ -423,7 +433,7 @@ const regularExpressions: Library = [
 ];
 
 const format = divided(function* ([value, args], context) {
-  context.spend(callCost(asText(value).length));
+  context.spend(callCost(codePointCount(asText(value))));
   const result = yield* formatSteps(asText(value), asList(args).items, context);
   // The cost ignores the arguments, which may be far longer than the format.
   context.work(result.length);

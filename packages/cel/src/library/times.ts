@@ -10,6 +10,9 @@ const dayMs = 86_400_000;
 function localDate(time: Timestamp, zone: string | undefined): Date {
   const { date } = splitTime(time.nanos);
   if (zone === undefined || zone === '' || zone === 'UTC') return date;
+  if (/^[/\\]|\.\./.test(zone) && !zone.includes(':')) {
+    throw new CelError('time: invalid location name');
+  }
   const at = zone.indexOf(':');
   if (at < 0) return namedZone(date, zone);
   const [hours, minutes] = [zonePart(zone.slice(0, at)), zonePart(zone.slice(at + 1))];
@@ -90,7 +93,8 @@ const durationParts: readonly (readonly [string, bigint])[] = [
   ['getMilliseconds', millisecond],
 ];
 
-function milliseconds([time]: readonly Value[]): Value {
+function milliseconds([time, zone]: readonly Value[]): Value {
+  if (zone !== undefined) localDate(asTimestamp(time), asText(zone));
   return splitTime(asNanos(time)).fraction / millisecond;
 }
 
@@ -113,11 +117,11 @@ export const times: Library = [
 ];
 
 const billion = 1_000_000_000n;
-const form = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))$/;
+const form = /^(\d{4})-(\d\d)-(\d\d)T(\d\d?):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))$/;
 
 /**
- * Parses RFC 3339 to nanoseconds since 1970; undefined if it is malformed or outside the years 1 to
- * 9999.
+ * Parses RFC 3339 to nanoseconds since 1970; undefined if it is malformed. As in Go, the hour may
+ * have one digit.
  */
 export function parseTimestamp(text: string): bigint | undefined {
   const match = text.length > 64 ? null : form.exec(text);
@@ -125,7 +129,7 @@ export function parseTimestamp(text: string): bigint | undefined {
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = match
     .slice(1, 7)
     .map(Number);
-  if (hour > 23 || minute > 59 || second > 59 || year < 1) return undefined;
+  if (hour > 23 || minute > 59 || second > 59) return undefined;
   const date = new Date(0);
   date.setUTCFullYear(year, month - 1, day);
   if (month < 1 || date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return undefined;
@@ -133,9 +137,7 @@ export function parseTimestamp(text: string): bigint | undefined {
   const fraction = BigInt((match[7] ?? '').slice(0, 9).padEnd(9, '0'));
   const offset = offsetSeconds(match[8], match[9], match[10]);
   if (offset === undefined) return undefined;
-  const nanos = BigInt(date.getTime() - offset * 1000) * 1_000_000n + fraction;
-  const low = -62_135_596_800n * billion;
-  return nanos < low || nanos >= 253_402_300_800n * billion ? undefined : nanos;
+  return BigInt(date.getTime() - offset * 1000) * 1_000_000n + fraction;
 }
 
 function offsetSeconds(sign = '+', hours = '0', minutes = '0'): number | undefined {

@@ -20,14 +20,14 @@ export class LexError extends Error {
 
 const comment = /\/\/[^\n]*/y;
 const name = /[A-Za-z_][A-Za-z0-9_]*|`[A-Za-z0-9_.\-/ ]+`/y;
-const number =
-  /0[xX][0-9a-fA-F]+[uU]?|(?:\d+\.\d+|\.\d+)(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+[uU]?/y;
+const number = /0x[0-9a-fA-F]+[uU]?|(?:\d+\.\d+|\.\d+)(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+[uU]?/y;
 const opening = /[bB]?[rR]?("""|'''|"|')/y;
 const operator = /&&|\|\||==|!=|<=|>=|[-+*/%<>!?:.,()[\]{}]/y;
 /** Half of an operator, and the text in place of the other half. */
 const half = /[&|=][\s\S]?/uy;
-const int64Min = -(2n ** 63n);
 const uint64Max = 2n ** 64n - 1n;
+/** Stands for an integer that exceeds all types. */
+const hugeValue = 2n ** 64n;
 
 function match(pattern: RegExp, text: string, at: number): string | undefined {
   pattern.lastIndex = at;
@@ -46,7 +46,7 @@ const tokensPerStep = 2_000;
 
 /**
  * The tokens of an expression, including its end, and the issues, in steps (TRUST-2). The parser
- * checks the range of integers. Throws `LexError` for an invalid literal.
+ * checks the range of numbers. Throws `LexError` for an invalid literal.
  */
 export function* tokenize(text: string): Generator<
   void,
@@ -115,21 +115,17 @@ function nextToken(text: string, at: number): Token | NoToken {
 }
 
 /** An integer that exceeds all types; the conversion of a long one would be slow. */
-const hugeInteger = /^(?:0*[1-9]\d{23,}|0[xX]0*[1-9a-fA-F][0-9a-fA-F]{23,})[uU]?$/;
+const hugeInteger = /^(?:0*[1-9]\d{23,}|0x0*[1-9a-fA-F][0-9a-fA-F]{23,})[uU]?$/;
 
 function numberToken(text: string, at: number): Token {
-  if (text.length > 23 && hugeInteger.test(text)) {
-    throw new LexError(at, `invalid ${/[uU]$/.test(text) ? 'uint' : 'int'} literal`);
-  }
+  const isHuge = text.length > 23 && hugeInteger.test(text);
   if (/[uU]$/.test(text)) {
-    const uint = BigInt(text.slice(0, -1));
+    const uint = isHuge ? hugeValue : BigInt(text.slice(0, -1));
     if (uint > uint64Max) throw new LexError(at, 'invalid uint literal');
     return { kind: 'literal', text, at, value: { uint } };
   }
-  const isInteger = /^(?:0[xX]|\d+$)/.test(text);
-  if (!isInteger) return { kind: 'literal', text, at, value: Number(text) };
-  const value = BigInt(text);
-  if (-value < int64Min) throw new LexError(at, 'invalid int literal');
+  const isInteger = /^(?:0x|\d+$)/.test(text);
+  const value = isInteger ? (isHuge ? hugeValue : BigInt(text)) : Number(text);
   return { kind: 'literal', text, at, value };
 }
 

@@ -1,4 +1,5 @@
 import { itemAt, runInOnePiece } from '@wheelhouse/machinery';
+import { codePointCount } from '@wheelhouse/schema';
 import { CelCompileError, type Issue, nowhere } from '../issues.ts';
 import { inPasses, type Pass, passFor } from '../passes.ts';
 import type { CallExpr, Expr, MapEntry, StructField } from './ast.ts';
@@ -38,8 +39,10 @@ export function parse(source: string, options: MacroOptions = {}): Expr {
 export function* parseSteps(source: string, options: MacroOptions): Generator<void, Expr> {
   let issues: readonly Issue[] = [];
   try {
-    if (source.length > sizeMax && [...source].length > sizeMax) {
-      throw new LexError(0, `expression code point size exceeds limit: size: ${source.length}`);
+    const size = source.length > sizeMax ? codePointCount(source) : 0;
+    if (size > sizeMax) {
+      const limit = `size: ${size}, limit ${sizeMax}`;
+      throw new LexError(nowhere, `expression code point size exceeds limit: ${limit}`);
     }
     const lexed = yield* tokenize(source);
     issues = lexed.issues;
@@ -290,11 +293,14 @@ class Parser {
     if (value === undefined) this.#unexpected();
     const at = sign?.at ?? token.at;
     if (typeof value === 'bigint') {
-      if (sign === undefined && value === 2n ** 63n) throw new LexError(at, 'invalid int literal');
+      const integer = sign === undefined ? value : -value;
+      if (BigInt.asIntN(64, integer) !== integer) throw new LexError(at, 'invalid int literal');
+      return { kind: 'const', at, value: integer };
+    }
+    if (typeof value === 'number') {
+      if (!Number.isFinite(value)) throw new LexError(at, 'invalid double literal');
       return { kind: 'const', at, value: sign === undefined ? value : -value };
     }
-    if (sign !== undefined && typeof value === 'number')
-      return { kind: 'const', at, value: -value };
     if (sign !== undefined) this.#unexpected();
     return { kind: 'const', at, value };
   }

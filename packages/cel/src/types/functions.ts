@@ -19,6 +19,8 @@ export interface CallContext {
   isStepOver(): boolean;
   /** The same context for a function that cannot pause: no step is ever over. */
   readonly atOnce: CallContext;
+  /** The same context for a call that costs 1 whatever its operands: it counts work instead. */
+  readonly unpriced: () => CallContext;
 }
 
 export type Run = (args: readonly Value[], context: CallContext) => Value;

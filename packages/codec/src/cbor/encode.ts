@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, type JsonValue, Stride } from '@wheelhouse/machinery';
+import { fitsInt64 } from './item-types.ts';
 
 /** The tag of self-described CBOR, which precedes every body. */
 const selfDescribed = Buffer.from([0xd9, 0xd9, 0xf7]);
@@ -164,7 +165,9 @@ class Writer {
   }
 
   #integer(value: bigint): void {
-    if (value >= 0n) this.#head(0, value);
+    // kube-apiserver's decoder refuses integers of more bits.
+    if (!fitsInt64(value)) this.#float(Number(value));
+    else if (value >= 0n) this.#head(0, value);
     else this.#head(1, -1n - value);
   }
 
@@ -174,6 +177,10 @@ class Writer {
       else this.#head(1, -1 - value);
       return;
     }
+    this.#float(value);
+  }
+
+  #float(value: number): void {
     this.#reserve(9);
     this.#bytes[this.#at] = 0xfb;
     this.#bytes.writeDoubleBE(value, this.#at + 1);

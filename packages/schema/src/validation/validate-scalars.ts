@@ -94,7 +94,8 @@ export function typeCheck(node: {
 }
 
 /** Returns the length of a string in code points. */
-function codePoints(text: string): number {
+export function codePointCount(text: string): number {
+  if (!/[\ud800-\udbff]/.test(text)) return text.length;
   let count = 0;
   for (const _ of text) count += 1;
   return count;
@@ -114,9 +115,9 @@ export function stringCheck(
   }
   return (text, path, { errors, work }) => {
     const field = fieldOf(path);
-    if (maxLength !== undefined && text.length > maxLength && codePoints(text) > maxLength) {
+    if (maxLength !== undefined && text.length > maxLength && codePointCount(text) > maxLength) {
       errors.push(tooLong(field, maxLength));
-    } else if (minLength !== undefined && codePoints(text) < minLength) {
+    } else if (minLength !== undefined && codePointCount(text) < minLength) {
       const message = `${path} in body should be at least ${minLength} chars long`;
       errors.push(invalid(field, text, message));
     } else if (patternTest !== undefined && !patternTest(text, work)) {
