@@ -71,6 +71,7 @@ describe.each(dialectNames)('CLIENT-1: top, logs, cluster-info, dialect %s', (di
         [
           { name: 'main', ...usage('250m', '100Mi') },
           { name: 'side', ...usage('1500000n', '1Ki') },
+          { name: 'tiny', ...usage('400000n', '1Ki') },
         ],
       ],
     ] as const) {
@@ -94,6 +95,7 @@ describe.each(dialectNames)('CLIENT-1: top, logs, cluster-info, dialect %s', (di
     expect(table((await ctl('top pod --containers --no-headers --sort-by=cpu')).out)).toEqual([
       ['large', 'main', '250m', '100Mi'],
       ['large', 'side', '2m', '0Mi'],
+      ['large', 'tiny', '1m', '0Mi'],
       ['small', 'main', '5m', '10Mi'],
     ]);
     expect(table((await ctl('top pods --sum --no-headers')).out).slice(2)).toEqual([

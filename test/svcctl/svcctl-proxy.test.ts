@@ -141,6 +141,11 @@ describe('CLIENT-1: svcctl proxy', () => {
     expect(await status(`/api/v1/namespaces/${namespace}/configmaps/x`, 'DELETE')).toBe(403);
     const open = await startProxy(' --disable-filter');
     expect((await send(`${open}/version`, { headers: { host: 'evil.example' } })).status).toBe(200);
+    // An empty list of expressions matches nothing.
+    const closed = await startProxy(' --accept-hosts=');
+    expect((await send(`${closed}/version`)).status).toBe(403);
+    const unrejecting = await startProxy(' --reject-paths=');
+    expect((await send(`${unrejecting}/version`)).status).toBe(200);
     const wrong = await home.run('proxy --port=0 --accept-paths=(');
     expect(wrong.code).toBe(1);
     expect(wrong.err).toContain('error: Error compiling re: ');

@@ -16,7 +16,14 @@ beforeAll(async () => {
     await makePod('one', { containers: [{ name: 'main', image: 'i', tty: true }] }),
     await makePod('two', {
       containers: [
-        { name: 'a', image: 'i', ports: [{ name: 'web', containerPort: 8080 }] },
+        {
+          name: 'a',
+          image: 'i',
+          ports: [
+            { name: 'web', containerPort: 8080 },
+            { name: 'dns', containerPort: 5353, protocol: 'UDP' },
+          ],
+        },
         { name: 'b', image: 'i' },
       ],
     }),
@@ -179,6 +186,46 @@ describe('exec and attach', () => {
   });
 });
 
+describe('logs', () => {
+  const { answer } = kubelet;
+  afterEach(() => {
+    kubelet.answer = answer;
+  });
+
+  test('CLIENT-1: logs that are followed at once do not mix within a line', async () => {
+    const waiting: (() => void)[] = [];
+    kubelet.answer = ({ url }, response) => {
+      const container = /\/two\/(\w)\?/.exec(url ?? '')?.[1];
+      response.write(`one ${container} `);
+      waiting.push(() => response.end(`line\nlast ${container}\n`));
+      if (waiting.length === 2) for (const end of waiting) end();
+    };
+    const { code, out } = await home.run('logs two --all-containers --follow --prefix');
+    expect({ code, lines: out.trimEnd().split('\n').sort() }).toEqual({
+      code: 0,
+      lines: [
+        '[pod/two/a] last a',
+        '[pod/two/a] one a line',
+        '[pod/two/b] last b',
+        '[pod/two/b] one b line',
+      ],
+    });
+  });
+
+  test('CLIENT-1: failures that are ignored are shown, and a time of zero sets no limit', async () => {
+    kubelet.answer = (_, response) => {
+      response.writeHead(500).end('broken');
+    };
+    const ignored = await home.run('logs one --ignore-errors');
+    expect(ignored).toMatchObject({ code: 0, err: '' });
+    expect(ignored.out).toMatch(/^error: .*broken/);
+    kubelet.answer = answer;
+    const flags = '--since=0s --since-time=2020-01-01T00:00:00Z';
+    expect(await home.run(`logs one ${flags}`)).toEqual({ code: 0, out: 'a line\n', err: '' });
+    expect(kubelet.requests.at(-1)).not.toContain('sinceSeconds');
+  });
+});
+
 /** Starts a TCP server on loopback that repeats what it receives after the word `echo`. */
 async function startEcho() {
   const echo = createServer((socket) => {
@@ -247,12 +294,24 @@ describe('port-forward', () => {
         ports: [
           { name: 'http', port: 80, targetPort: 'web' },
           { name: 'dns', port: 53, protocol: 'UDP' },
+          { name: 'both', port: 54, protocol: 'UDP' },
+          { name: 'both-tcp', port: 54 },
         ],
+      },
+    });
+    await server.post('/api/v1/namespaces/default/services', {
+      metadata: { name: 'headless' },
+      spec: {
+        clusterIP: 'None',
+        selector: { app: 'two' },
+        ports: [{ name: 'http', port: 80, targetPort: 'web' }],
       },
     });
     for (const [line, target] of [
       ['port-forward svc/front :http', 8080],
       ['port-forward svc/front :80', 8080],
+      ['port-forward svc/front :54', 54],
+      ['port-forward svc/headless :http', 80],
       ['port-forward two :web', 8080],
     ] as const) {
       const forwarding = home.start(line);
@@ -266,6 +325,7 @@ describe('port-forward', () => {
       ['port-forward svc/front 81', "Service 'front' does not have a service port 81"],
       ['port-forward svc/front nope', "Service 'front' does not have a named port 'nope'"],
       ['port-forward svc/front 5353:dns', 'UDP protocol is not supported for dns'],
+      ['port-forward two 5353', 'UDP protocol is not supported for 5353'],
       ['port-forward two nope', "Pod 'two' does not have a named port 'nope'"],
       ['port-forward two 1:2:3', 'invalid ports "1:2:3"'],
       ['port-forward two 70000', 'invalid ports "70000"'],
@@ -281,6 +341,19 @@ describe('port-forward', () => {
     expect(onUsedPort.code).toBe(1);
     expect(onUsedPort.err).toContain(`Unable to listen on port ${echo.port}: `);
     expect(onUsedPort.err).toContain('unable to listen on any of the requested ports');
+  });
+
+  test('CLIENT-1: several addresses are served, and ports without the used ones', async () => {
+    const echo = await untilEnd(startEcho());
+    const forwarding = home.start(
+      `port-forward two ${echo.port}:80 :8080 --address=127.0.0.1,127.0.0.2`,
+    );
+    await eventually(
+      async () => /127\.0\.0\.1:(\d+) -> 8080\n.* 127\.0\.0\.2:\1 -> 8080\n/.test(forwarding.out()),
+      () => `both addresses; ${forwarding.out()}${forwarding.err()}`,
+    );
+    expect(forwarding.err()).toContain(`Unable to listen on port ${echo.port}: `);
+    expect(await forwarding.stop()).toBe(0);
   });
 });
 

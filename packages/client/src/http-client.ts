@@ -5,10 +5,12 @@ import type { Readable } from 'node:stream';
 import type { PeerCertificate } from 'node:tls';
 import { types } from 'node:util';
 import {
+  type Clock,
   checkServerNames,
   delayMsMax,
   ipVersion,
   listen,
+  programClock,
   returningErrors,
   trustOptions,
 } from '@wheelhouse/machinery';
@@ -213,6 +215,8 @@ export interface WebSocketRequest {
   readonly protocols: readonly string[];
   /** Closes the connection when it aborts. */
   readonly signal?: AbortSignal | undefined;
+  /** The clock for pings; the program's if absent. */
+  readonly clock?: Clock;
 }
 
 /** Kept-alive connections to one server: HTTP/1.1, or one HTTP/2 connection if negotiated. */
@@ -281,7 +285,7 @@ export function createHttpClient(config: ClientConfig): HttpClient {
       });
     },
     stream: open,
-    async webSocket({ path, protocols, signal }) {
+    async webSocket({ path, protocols, signal, clock = programClock }) {
       const { openWebSocket, WebSocketRefused } = await import('./web-socket.ts');
       const source = config.credentials;
       const url = new URL(base.href.replace(/^http/, 'ws').replace(/\/$/, '') + path);
@@ -290,6 +294,7 @@ export function createHttpClient(config: ClientConfig): HttpClient {
           url,
           protocols,
           signal,
+          clock,
           agent: connections.routeFor(credential).agent,
           headers: requestHeaders({ config, explicitHeaders: undefined, credential }),
         }).catch((error: unknown) => {

@@ -42,7 +42,7 @@ export {
   resolveContext,
 } from './kubeconfig/kubeconfig-context.ts';
 export { loadYaml } from './lazy.ts';
-export { listPages, watchEvents } from './list-and-watch.ts';
+export { listPages, type WatchEvent, watchEvents } from './list-and-watch.ts';
 export { goNetworkError } from './network-wording.ts';
 export { connectVerified, VerifyingAgent } from './server-certificate.ts';
 export type { MessageConnection } from './web-socket.ts';

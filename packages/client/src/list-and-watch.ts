@@ -30,7 +30,7 @@ export async function* listPages(
 }
 
 /** One event of a watch. */
-interface WatchEvent {
+export interface WatchEvent {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
   readonly object: JsonObject;
 }

@@ -1,6 +1,6 @@
 import type { Agent, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { listen, whenAborted } from '@wheelhouse/machinery';
+import { type Clock, listen, whenAborted } from '@wheelhouse/machinery';
 import WebSocket, { createWebSocketStream } from 'ws';
 
 /** A connection that carries messages, each as one chunk of its stream. */
@@ -12,6 +12,10 @@ export interface MessageConnection {
 }
 
 const handshakeTimeoutMs = 30_000;
+/** Period of pings, which keep proxies from closing an idle connection. */
+const pingMs = 5_000;
+/** Time without a response to pings after which the connection counts as lost, as for kubectl. */
+const silenceMsMax = 61_000;
 /** Maximum size in bytes of the body of a refusal. */
 const refusalBytesMax = 64 * 1024;
 
@@ -29,8 +33,9 @@ export class WebSocketRefused extends Error {
 }
 
 /**
- * Opens a WebSocket. Rejects with WebSocketRefused if the server refuses, with the network error if
- * it is unreachable or chooses no protocol, and with the signal's reason.
+ * Opens a WebSocket, and ends it if the other side no longer responds. Rejects with
+ * WebSocketRefused if the server refuses, with the network error if it is unreachable or chooses no
+ * protocol, and with the signal's reason.
  */
 export function openWebSocket(options: {
   readonly url: URL;
@@ -38,8 +43,9 @@ export function openWebSocket(options: {
   readonly agent: Agent;
   readonly headers: OutgoingHttpHeaders;
   readonly signal: AbortSignal | undefined;
+  readonly clock: Clock;
 }): Promise<MessageConnection> {
-  const { url, protocols, agent, headers, signal } = options;
+  const { url, protocols, agent, headers, signal, clock } = options;
   const socket = new WebSocket(url, [...protocols], {
     agent,
     headers,
@@ -58,7 +64,10 @@ export function openWebSocket(options: {
           });
     listen(messages, containment, { error: reject, close: release });
     listen(socket, containment, {
-      open: () => resolve({ protocol: socket.protocol, messages }),
+      open() {
+        keepAlive(socket, clock);
+        resolve({ protocol: socket.protocol, messages });
+      },
       'unexpected-response': async (_request: unknown, response: IncomingMessage) => {
         try {
           reject(new WebSocketRefused(response.statusCode ?? 0, await readRefusal(response)));
@@ -70,6 +79,27 @@ export function openWebSocket(options: {
       },
     });
   });
+}
+
+/** Sends pings until the connection ends, and ends it if they get no response. */
+function keepAlive(socket: WebSocket, clock: Clock): void {
+  let heardMs = clock.monotonic();
+  const timer = clock.every(pingMs, () => {
+    // A response may wait behind messages that nobody reads at the moment.
+    if (socket.isPaused) heardMs = clock.monotonic();
+    if (clock.monotonic() - heardMs > silenceMsMax) socket.terminate();
+    else if (socket.readyState === WebSocket.OPEN) socket.ping();
+  });
+  listen(
+    socket,
+    { where: 'client', end: () => socket.terminate() },
+    {
+      pong() {
+        heardMs = clock.monotonic();
+      },
+      close: () => timer.stop(),
+    },
+  );
 }
 
 async function readRefusal(response: AsyncIterable<Buffer>): Promise<Buffer> {

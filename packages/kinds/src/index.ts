@@ -118,6 +118,7 @@ export {
   type Amounts,
   addAmounts,
   amountsOf,
+  containerAmounts,
   largerAmounts,
   podAmounts,
   qualityOfService,

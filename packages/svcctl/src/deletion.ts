@@ -1,11 +1,12 @@
-import { ApiError, resourcePath, watchEvents } from '@wheelhouse/client';
+import { ApiError } from '@wheelhouse/client';
 import type { JsonObject } from '@wheelhouse/machinery';
-import { dryRunOf } from './apply/writes.ts';
+import { dryRunOf, getOrUndefined } from './apply/writes.ts';
 import type { FlagSpec } from './flags.ts';
 import { CliError } from './io.ts';
 import { textAt } from './objects.ts';
 import { type Target, targetPath } from './selection.ts';
 import type { Session } from './session.ts';
+import { followObject } from './watch.ts';
 
 /** Flags for the dependents and the graceful termination of deleted objects. */
 export const deletionFlags: readonly FlagSpec[] = [
@@ -78,31 +79,18 @@ export async function waitForDeletion(
   options: { readonly target: Target; readonly uid: string; readonly timeoutMs: number },
 ): Promise<void> {
   const { target, uid, timeoutMs } = options;
-  const { resource, namespace, name = '' } = target;
+  const isGone = (current: JsonObject | undefined) =>
+    current === undefined || (uid !== '' && textAt(current, 'metadata', 'uid') !== uid);
+  if (isGone(await getOrUndefined(session, targetPath(target)))) return;
   const deadline = session.deadline(timeoutMs > 0 ? timeoutMs : undefined);
+  const { signal } = deadline;
   try {
-    for (;;) {
-      const current = await session.client.get(targetPath(target));
-      if (uid !== '' && textAt(current, 'metadata', 'uid') !== uid) return;
-      const stream = await session.client.stream({
-        path: resourcePath(resource, { namespace }),
-        query: {
-          watch: 'true',
-          fieldSelector: `metadata.name=${name}`,
-          resourceVersion: textAt(current, 'metadata', 'resourceVersion'),
-        },
-        signal: deadline.signal,
-      });
-      for await (const event of watchEvents(stream.body)) {
-        if (event.type === 'ERROR') break;
-        if (event.type === 'DELETED') return;
-      }
+    for await (const state of followObject(session, { target, signal })) {
+      if (state.type !== 'present' || isGone(state.object)) return;
     }
   } catch (error) {
-    if (isNotFound(error)) return;
-    if (deadline.isOver()) {
-      throw new CliError(`timed out waiting for the condition on ${resource.resource}/${name}`);
-    }
-    throw error;
+    if (!deadline.isOver()) throw error;
+    const label = `${target.resource.resource}/${target.name ?? ''}`;
+    throw new CliError(`timed out waiting for the condition on ${label}`);
   }
 }

@@ -5,6 +5,7 @@ import {
   type JsonValue,
   member,
   parseApiVersion,
+  parseQuantity,
 } from '@wheelhouse/machinery';
 
 /** The string at a path; empty if there is none. */
@@ -39,6 +40,12 @@ export function listAt(object: JsonObject | undefined, ...path: readonly string[
 export function textsAt(object: JsonObject | undefined, ...path: readonly string[]): string[] {
   const value = valueAt(object, ...path);
   return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+}
+
+/** A quantity in units of `nanoUnit` billionths, rounded up; 0 if it is absent or malformed. */
+export function amountRoundedUp(value: JsonValue | undefined, nanoUnit: bigint): bigint {
+  const quantity = parseQuantity(String(value ?? '0'));
+  return 'error' in quantity ? 0n : (quantity.nano + nanoUnit - 1n) / nanoUnit;
 }
 
 /** The name of an object; empty if it has none. */

@@ -1,20 +1,14 @@
-import { apiVersionOf, humanDuration, type JsonObject } from '@wheelhouse/machinery';
+import type { ApiResource } from '@wheelhouse/client';
+import { apiVersionOf, errorText, type JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
 import { isNotFound } from '../deletion.ts';
-import {
-  type DescriptionLine,
-  describeObject,
-  hasEvents,
-  relatedDescriber,
-  writeDescription,
-} from '../describe/description.ts';
+import { descriptionFor } from '../describe/description.ts';
 import { relatedTo } from '../describe/related.ts';
 import { alignTabs } from '../describe/tabs.ts';
 import { reportFailures, visitEach } from '../errors.ts';
 import { CliError } from '../io.ts';
 import { hasManifests, manifestFlags } from '../manifests.ts';
-import { nameOf, namespaceOf, textAt } from '../objects.ts';
-import { alignLines } from '../output/table.ts';
+import { nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
 import {
   allNamespacesFlag,
   chunkSizeFlag,
@@ -23,10 +17,10 @@ import {
   pageLimit,
   selectorFlag,
   selectTargets,
-  type Target,
   typesHint,
 } from '../selection.ts';
 import type { Session } from '../session.ts';
+import { lastSeen } from './events.ts';
 
 export const describeCommand: Command = {
   name: 'describe',
@@ -45,32 +39,44 @@ export const describeCommand: Command = {
       throw new CliError(`You must specify the type of resource to describe. ${typesHint}`);
     }
     const targets = await selectTargets(session, args, { filesMatch: 'file' });
-    const texts: string[] = [];
-    const failures = await visitEach(session.io, targets, async (target) => {
-      texts.push(...(await describeTarget(session, target)));
-    });
+    let isFirst = true;
+    const failures: unknown[] = [];
+    const visit = async (resource: ApiResource, object: JsonObject) => {
+      const text = await describe(session, resource, object);
+      session.io.out(isFirst ? text : `\n\n${text}`);
+      isFirst = false;
+    };
+    // A failure concerns one object, not the others of its list.
+    await visitEach(
+      session.io,
+      targets,
+      async (target) => {
+        const resource = await describedAs(session, target.resource);
+        const objects = await fetchTarget(session, { ...target, resource });
+        await visitEach(session.io, objects, (object) => visit(resource, object), failures);
+      },
+      failures,
+    );
     const [failure, ...others] = failures;
     if (args.length === 2 && others.length === 0 && isNotFound(failure)) {
       return describeByPrefix(session, args, failure);
     }
-    session.io.out(texts.join('\n\n'));
-    if (texts.length === 0 && failures.length === 0) {
+    if (isFirst && failures.length === 0) {
       const everywhere = session.flags.boolean('all-namespaces');
       const where = everywhere ? '' : ` in ${session.namespace} namespace.`;
       session.io.err(`No resources found${where}\n`);
     }
-    return reportFailures(session.io, failures);
+    // A user who may not read related objects gets one error, not one for each object.
+    const distinct = new Map(failures.map((each) => [errorText(each), each]));
+    return reportFailures(session.io, [...distinct.values()]);
   },
 };
 
-/** Describes the objects of a target. */
-async function describeTarget(session: Session, target: Target): Promise<string[]> {
-  const type = { apiVersion: apiVersionOf(target.resource), kind: target.resource.kind };
-  const texts: string[] = [];
-  for (const object of await fetchTarget(session, target)) {
-    texts.push(await describe(session, { ...type, ...object }));
-  }
-  return texts;
+/** The version in which objects are described: autoscaling/v1 lacks most members of its kind. */
+async function describedAs(session: Session, resource: ApiResource): Promise<ApiResource> {
+  const { group, version, kind } = resource;
+  if (group !== 'autoscaling' || version !== 'v1') return resource;
+  return (await session.mapper()).byKind('autoscaling/v2', kind) ?? resource;
 }
 
 /**
@@ -85,70 +91,66 @@ async function describeByPrefix(
   const [target, ...others] = await selectTargets(session, [type]);
   if (others.length > 0) throw new CliError('you may only specify a single resource type');
   if (target === undefined) throw notFound;
-  const { resource } = target;
-  const listed = await fetchTarget(session, target);
+  const resource = await describedAs(session, target.resource);
+  const listed = await fetchTarget(session, { ...target, resource });
   const matches = listed.filter((object) => nameOf(object).startsWith(prefix));
   if (matches.length === 0) throw notFound;
   for (const object of matches) {
-    const named = { resource, namespace: namespaceOf(object), name: nameOf(object) };
-    const texts = await describeTarget(session, named);
-    session.io.out(texts.map((text) => `${text}\n`).join(''));
+    session.io.out(`${await describe(session, resource, object)}\n`);
   }
   return 0;
 }
 
-async function describe(session: Session, object: JsonObject): Promise<string> {
-  const dialect = await session.dialect();
-  const showsEvents = session.flags.boolean('show-events', true) && hasEvents(object, dialect);
-  const events = showsEvents ? await eventLines(session, object) : [];
-  const describer = relatedDescriber(object, dialect);
-  if (describer === undefined) return writeDescription([...describeObject(object), ...events]);
+async function describe(
+  session: Session,
+  resource: ApiResource,
+  read: JsonObject,
+): Promise<string> {
+  // Items of lists omit their type.
+  const object = { apiVersion: apiVersionOf(resource), kind: resource.kind, ...read };
+  const { describer, withEvents } = descriptionFor(object, await session.dialect());
   const lines = await describer(object, await relatedTo(session, object));
-  return alignTabs([...lines, ...events.map((cells) => cells.join('\t'))]);
+  const showsEvents = withEvents && session.flags.boolean('show-events', true);
+  return alignTabs([...lines, ...(showsEvents ? await eventLines(session, object) : [])]);
 }
 
-async function eventLines(session: Session, object: JsonObject): Promise<DescriptionLine[]> {
-  const { resources } = await session.discovery();
-  const resource = resources.find(
-    (candidate) => candidate.kind === 'Event' && candidate.group === '',
-  );
+/** Describes the events of an object; none if they cannot be listed. */
+async function eventLines(session: Session, object: JsonObject): Promise<string[]> {
+  const resource = (await session.mapper()).byKind('v1', 'Event');
   if (resource === undefined) return [];
-  const selector = [
-    `involvedObject.name=${nameOf(object)}`,
-    `involvedObject.uid=${textAt(object, 'metadata', 'uid')}`,
-  ];
   const target = { resource, namespace: namespaceOf(object), name: undefined };
-  let events: JsonObject[];
-  try {
-    events = await listObjects(session.client, target, {
-      fieldSelector: selector.join(','),
-      limit: pageLimit(session),
-    });
-  } catch {
-    return [];
-  }
-  if (events.length === 0) return [['Events:', '<none>']];
+  const limit = pageLimit(session);
+  const lists = (await involvedUids(session, object)).map((uid) => {
+    const fieldSelector = `involvedObject.name=${nameOf(object)},involvedObject.uid=${uid}`;
+    return listObjects(session.client, target, { fieldSelector, limit }).catch(() => []);
+  });
+  const events = (await Promise.all(lists)).flat();
+  if (events.length === 0) return ['Events:\t<none>'];
   const now = session.clock.now();
+  const timeOf = (event: JsonObject) => Date.parse(textAt(event, 'lastTimestamp')) || 0;
+  events.sort((left, right) => timeOf(left) - timeOf(right));
   const rows = events.map((event) => [
     `  ${textAt(event, 'type')}`,
     textAt(event, 'reason'),
-    ageText(event, now),
+    lastSeen(event, now),
     textAt(event, 'source', 'component') || textAt(event, 'reportingComponent'),
-    textAt(event, 'message'),
+    textAt(event, 'message').trim(),
   ]);
-  const head = ['  Type', 'Reason', 'Age', 'From', 'Message'];
-  const rule = head.map((title) => title.replace(/\S/g, '-'));
-  const table = alignLines([head, rule, ...rows]);
   return [
-    ['Events:'],
-    ...table
-      .trimEnd()
-      .split('\n')
-      .map((line): DescriptionLine => [line]),
+    'Events:',
+    // The rule of kubectl is longer than the title of the ages.
+    '  Type\tReason\tAge\tFrom\tMessage',
+    '  ----\t------\t----\t----\t-------',
+    ...rows.map((cells) => cells.join('\t')),
   ];
 }
 
-function ageText(event: JsonObject, now: number): string {
-  const [time] = [textAt(event, 'lastTimestamp'), textAt(event, 'eventTime')].filter(Boolean);
-  return time === undefined ? '<unknown>' : humanDuration(now - Date.parse(time));
+/** The UIDs in events of an object: kubelets report those of nodes and static Pods differently. */
+async function involvedUids(session: Session, object: JsonObject): Promise<readonly string[]> {
+  const uid = textAt(object, 'metadata', 'uid');
+  if (object['apiVersion'] !== 'v1') return [uid];
+  if (object['kind'] === 'Node') return [uid, nameOf(object)];
+  if (object['kind'] !== 'Pod') return [uid];
+  const mirror = (await session.dialect()).label('config.mirror');
+  return [textAt(objectAt(object, 'metadata', 'annotations'), mirror) || uid];
 }

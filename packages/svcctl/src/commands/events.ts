@@ -1,4 +1,4 @@
-import { statusError, watchEvents } from '@wheelhouse/client';
+import { statusError } from '@wheelhouse/client';
 import { apiVersionOf, humanDuration, isObject, type JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
 import { NoResourceError } from '../errors.ts';
@@ -14,6 +14,7 @@ import {
   targetPath,
 } from '../selection.ts';
 import type { Session } from '../session.ts';
+import { watch } from '../watch.ts';
 
 export const eventsCommand: Command = {
   name: 'events',
@@ -97,11 +98,13 @@ async function followNewEvents(session: Session, eventWatch: EventWatch): Promis
   const printer = printerOf(session);
   const table = eventTable(session);
   const deadline = session.deadline(session.requestTimeoutMs || undefined);
-  const query = { watch: 'true', fieldSelector };
-  const { signal } = deadline;
+  const request = {
+    path: targetPath(target),
+    query: { fieldSelector },
+    signal: deadline.signal,
+  };
   try {
-    const stream = await session.client.stream({ path: targetPath(target), query, signal });
-    for await (const { type, object } of watchEvents(stream.body)) {
+    for await (const { type, object } of watch(session, request)) {
       if (type === 'ERROR') throw statusError(object);
       if (type === 'DELETED' || type === 'BOOKMARK' || !matchesType(object)) continue;
       session.io.out(printer === undefined ? table([object]) : printer(object));
@@ -143,7 +146,11 @@ function cellsOf(event: JsonObject, nowMs: number): string[] {
   ];
 }
 
-function lastSeen(event: JsonObject, nowMs: number): string {
+/**
+ * When an event was last seen, and how often since when: `5s`, `5s (x3 over 2m)`.
+ * @param nowMs the current time, in milliseconds since 1970
+ */
+export function lastSeen(event: JsonObject, nowMs: number): string {
   const age = (time: string) =>
     time === '' ? '<unknown>' : humanDuration(nowMs - Date.parse(time));
   const first = age(textAt(event, 'eventTime') || textAt(event, 'firstTimestamp'));

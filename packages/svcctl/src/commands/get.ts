@@ -1,4 +1,4 @@
-import { ApiError, type ApiRequest, statusError, toYaml, watchEvents } from '@wheelhouse/client';
+import { ApiError, type ApiRequest, statusError, toYaml } from '@wheelhouse/client';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { checkRawPath } from '../argument-values.ts';
 import type { Command } from '../command.ts';
@@ -38,6 +38,7 @@ import {
 } from '../selection.ts';
 import type { Session } from '../session.ts';
 import { type Paint, paintOf } from '../terminal.ts';
+import { watch } from '../watch.ts';
 
 /** Prints the changes of a watch (`get -w -o diff`). */
 interface DiffPrinter {
@@ -385,11 +386,24 @@ async function watchTargets(session: Session, targets: readonly Target[]): Promi
   const read = () => session.client.send({ ...listing, accept: sink.accept });
   const listed = await (target.name === undefined ? read() : readNamed(session, target, read));
   if (!session.flags.boolean('watch-only') || printsDiffs(session)) sink.list(listed.object);
-  const resourceVersion = textAt(listed.object, 'metadata', 'resourceVersion');
-  const request = { path: collection, query: { ...query, watch: 'true', resourceVersion } };
-  await followEvents(session, request, sink);
+  const listedVersion = versionOf(listed.object);
+  // The server may no longer know the changes since an object was last written.
+  const isObject = target.name !== undefined;
+  const resourceVersion = isObject ? '0' : listedVersion;
+  const request = { path: collection, query: { ...query, resourceVersion } };
+  await followEvents(session, request, {
+    ...sink,
+    event(type, object) {
+      // The watch of an object begins with its state, which has been printed.
+      if (isObject && type === 'ADDED' && versionOf(object) === listedVersion) return;
+      sink.event(type, object);
+    },
+  });
   return 0;
 }
+
+/** The resourceVersion of a list, an object, or a table. */
+const versionOf = (body: JsonObject): string => textAt(body, 'metadata', 'resourceVersion');
 
 /** Returns the only target of a watch. Rejects with CliError or ApiError if there are others. */
 async function onlyTarget(session: Session, targets: readonly Target[]): Promise<Target> {
@@ -434,8 +448,7 @@ async function followEvents(
   const deadline = session.deadline(session.requestTimeoutMs || undefined);
   const { signal } = deadline;
   try {
-    const stream = await session.client.stream({ ...request, accept: sink.accept, signal });
-    for await (const event of watchEvents(stream.body)) {
+    for await (const event of watch(session, { ...request, accept: sink.accept, signal })) {
       if (event.type === 'ERROR') throw statusError(event.object);
       if (event.type !== 'BOOKMARK') sink.event(event.type, event.object);
     }

@@ -1,7 +1,6 @@
 import { ApiError } from '@wheelhouse/client';
-import { type JsonObject, parseGoTime } from '@wheelhouse/machinery';
+import { errorText, type JsonObject, parseGoTime } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
-import { describeError } from '../errors.ts';
 import { CliError, throwFirst, usageError } from '../io.ts';
 import { nameOf } from '../objects.ts';
 import { targetOf, targetPath } from '../selection.ts';
@@ -13,6 +12,7 @@ import {
   podTimeoutFlag,
   selectPods,
 } from '../streams/pods.ts';
+import { createWriter } from './streams/exec.ts';
 
 const usage = '[-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]';
 
@@ -109,8 +109,8 @@ function checkFlags({ flags }: Session, args: readonly string[]): void {
   const sinceTime = flags.text('since-time') ?? '';
   const time = sinceTime === '' ? undefined : parseGoTime(sinceTime);
   throwFirst([
-    flags.has('since') &&
-      flags.has('since-time') &&
+    (flags.durationMs('since') ?? 0) !== 0 &&
+      sinceTime !== '' &&
       'at most one of `sinceTime` or `sinceSeconds` may be specified',
     flags.boolean('all-containers') &&
       container !== '' &&
@@ -127,7 +127,7 @@ function checkFlags({ flags }: Session, args: readonly string[]): void {
 
 function queryOf({ flags }: Session): Readonly<Record<string, string | undefined>> {
   const flag = (name: string) => (flags.boolean(name) ? 'true' : undefined);
-  const since = flags.durationMs('since');
+  const since = flags.durationMs('since') ?? 0;
   const limit = flags.integer('limit-bytes') ?? 0;
   const selects = (flags.text('selector') ?? '') !== '';
   const tail = flags.integer('tail') ?? (selects ? 10 : -1);
@@ -136,8 +136,8 @@ function queryOf({ flags }: Session): Readonly<Record<string, string | undefined
     previous: flag('previous'),
     timestamps: flag('timestamps'),
     insecureSkipTLSVerifyBackend: flag('insecure-skip-tls-verify-backend'),
-    sinceSeconds: since === undefined ? undefined : String(Math.round(since / 1000)),
-    sinceTime: flags.text('since-time'),
+    sinceSeconds: since === 0 ? undefined : String(Math.round(since / 1000)),
+    sinceTime: flags.text('since-time') || undefined,
     limitBytes: limit === 0 ? undefined : String(limit),
     tailLines: tail === -1 ? undefined : String(tail),
   };
@@ -176,18 +176,39 @@ async function readLog(
       accept: '*/*',
       signal: io.signal,
     });
-    let atStart = true;
-    stream.body.setEncoding('utf8');
-    for await (const chunk of stream.body) {
-      const text = String(chunk);
-      if (prefix === '') io.out(text);
-      else {
-        io.out(`${atStart ? prefix : ''}${text.replace(/\n(?=[\s\S])/g, `\n${prefix}`)}`);
-        atStart = text.endsWith('\n');
-      }
-    }
+    const print = createWriter(io, 'output');
+    // Whole lines, so that logs that are followed at once do not mix within a line.
+    for await (const lines of linesOf(stream.body, prefix)) await print(lines);
   } catch (error) {
     if (io.signal.aborted || !flags.boolean('ignore-errors')) throw error;
-    io.out(describeError(error).text);
+    io.out(`error: ${errorText(error)}\n`);
   }
+}
+
+/** Maximum length of a line that is kept whole. */
+const lineBytesMax = 1024 * 1024;
+
+/** Yields the lines of a log, as many at once as arrive together, each with a prefix. */
+async function* linesOf(body: AsyncIterable<Buffer>, prefix: string): AsyncGenerator<Buffer> {
+  let pending: Buffer[] = [];
+  let pendingBytes = 0;
+  const take = (end: Buffer) => {
+    const text = Buffer.concat([...pending, end]);
+    pending = [];
+    pendingBytes = 0;
+    if (prefix === '') return text;
+    const prefixed = text
+      .toString('latin1')
+      .replace(/[^\n]*\n|[^\n]+$/g, (line) => `${prefix}${line}`);
+    return Buffer.from(prefixed, 'latin1');
+  };
+  for await (const chunk of body) {
+    const end = chunk.lastIndexOf(10) + 1;
+    if (end > 0) yield take(chunk.subarray(0, end));
+    if (end === chunk.length) continue;
+    pending.push(chunk.subarray(end));
+    pendingBytes += chunk.length - end;
+    if (pendingBytes > lineBytesMax) yield take(Buffer.alloc(0));
+  }
+  if (pendingBytes > 0) yield take(Buffer.alloc(0));
 }

@@ -1,17 +1,11 @@
-import { ApiError, watchEvents } from '@wheelhouse/client';
-import {
-  goPlain,
-  isObject,
-  type JsonObject,
-  type JsonValue,
-  jsonObject,
-} from '@wheelhouse/machinery';
+import { ApiError } from '@wheelhouse/client';
+import { goPlain, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import { getOrUndefined } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
-import { waitForDeletion } from '../deletion.ts';
+import { isNotFound, waitForDeletion } from '../deletion.ts';
 import { reportFailures, visitEach } from '../errors.ts';
 import { CliError, throwFirst } from '../io.ts';
-import { listAt, quotedLabel, textAt } from '../objects.ts';
+import { listAt, quotedLabel, textAt, valueAt } from '../objects.ts';
 import { completePath, evaluateTemplate, parseTemplate } from '../output/jsonpath.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
 import {
@@ -26,6 +20,7 @@ import {
 } from '../selection.ts';
 import type { Session } from '../session.ts';
 import { withProgress } from '../terminal.ts';
+import { followObject } from '../watch.ts';
 
 export const waitCommand: Command = {
   name: 'wait',
@@ -77,7 +72,7 @@ function parseCondition(text: string): Condition {
   if (text.toLowerCase() === 'delete') return { type: 'delete' };
   if (text.toLowerCase() === 'create') return { type: 'create' };
   if (text.startsWith('condition=')) {
-    const [name = '', status = 'true'] = text.slice('condition='.length).split('=');
+    const [, name = '', status = 'true'] = /^condition=([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
     return { type: 'test', test: (object) => hasCondition(object, { name, status }) };
   }
   if (text.startsWith('jsonpath=')) return jsonpathCondition(text.slice('jsonpath='.length));
@@ -89,8 +84,8 @@ function hasCondition(object: JsonObject, expected: { name: string; status: stri
     (candidate) => textAt(candidate, 'type').toLowerCase() === expected.name.toLowerCase(),
   );
   if (condition === undefined) return false;
-  const { generation } = jsonObject(object.metadata ?? {});
-  const observed = condition.observedGeneration ?? generation;
+  const generation = valueAt(object, 'metadata', 'generation');
+  const observed = condition.observedGeneration ?? valueAt(object, 'status', 'observedGeneration');
   if (typeof observed === 'number' && typeof generation === 'number' && observed < generation) {
     return false;
   }
@@ -154,61 +149,59 @@ async function waitFor(
   const { target, condition, timeoutMs } = options;
   const label = `${target.resource.resource}/${target.name ?? ''}`;
   if (condition.type === 'delete') {
+    const current = await getOrUndefined(session, targetPath(target));
     // Report nothing for an object that is already gone.
-    if ((await getOrUndefined(session, targetPath(target))) === undefined) return;
+    if (current === undefined) return;
     if (timeoutMs === 0) throw new CliError(`condition not met for ${label}`);
     await waitForDeletion(session, { target, uid: '', timeoutMs });
-    const kind = target.resource.group === '' ? '' : `.${target.resource.group}`;
-    session.io.out(`${target.resource.singular}${kind}/${target.name} condition met\n`);
+    reportObject(session, current, 'condition met');
     return;
   }
-  const deadline = session.deadline(Math.max(1, timeoutMs));
-  const { signal } = deadline;
+  const on = condition.type === 'create' ? '' : ` on ${label}`;
+  const timedOut = new CliError(`timed out waiting for the condition${on}`);
+  const test = condition.type === 'test' ? condition.test : () => true;
+  if (timeoutMs === 0) {
+    const read = () => session.client.get(targetPath(target));
+    const object = await readNamed(session, target, read).catch((error: unknown) => {
+      throw condition.type === 'create' && isNotFound(error) ? timedOut : error;
+    });
+    if (!test(object)) throw new CliError(`condition not met for ${label}`);
+    reportObject(session, object, 'condition met');
+    return;
+  }
+  const deadline = session.deadline(timeoutMs);
   try {
-    const object = await waitForMatch(session, { target, condition, signal });
+    const object = await waitForMatch(session, {
+      target,
+      condition,
+      test,
+      signal: deadline.signal,
+    });
     reportObject(session, object, 'condition met');
   } catch (error) {
-    if (!deadline.isOver() || error instanceof ApiError) throw error;
-    if (timeoutMs === 0 && condition.type === 'test') {
-      throw new CliError(`condition not met for ${label}`);
-    }
-    const on = condition.type === 'create' ? '' : ` on ${label}`;
-    throw new CliError(`timed out waiting for the condition${on}`);
+    throw deadline.isOver() && !(error instanceof ApiError) ? timedOut : error;
   }
 }
 
-/** Watches an object until it meets the condition. Rejects with ApiError if it does not exist. */
+/** Follows an object until it passes the test. Rejects with ApiError if it does not exist. */
 async function waitForMatch(
   session: Session,
-  options: { target: Target; condition: Condition; signal: AbortSignal },
+  options: {
+    readonly target: Target;
+    readonly condition: Condition;
+    readonly test: (object: JsonObject) => boolean;
+    readonly signal: AbortSignal;
+  },
 ): Promise<JsonObject> {
-  const { target, condition, signal } = options;
-  const test = condition.type === 'test' ? condition.test : () => true;
-  const fieldSelector = `metadata.name=${target.name ?? ''}`;
-  const path = targetPath({ ...target, name: undefined });
-  for (;;) {
-    const list = await session.client.get(path, { fieldSelector });
-    const [item] = Array.isArray(list.items) ? list.items.filter(isObject) : [];
-    const current =
-      item === undefined
-        ? undefined
-        : { apiVersion: list.apiVersion, kind: target.resource.kind, ...item };
-    if (current === undefined && condition.type !== 'create') {
+  const { target, condition, test, signal } = options;
+  for await (const state of followObject(session, { target, signal })) {
+    if (state.type === 'present' && test(state.object)) return state.object;
+    if (state.type === 'absent' && condition.type !== 'create') {
       const details = { kind: target.resource.resource, name: target.name ?? '' };
       const message = `${quotedLabel(target.resource, target.name ?? '')} not found`;
       const missing = new ApiError({ code: 404, reason: 'NotFound', message, details });
       await readNamed(session, target, () => Promise.reject(missing));
     }
-    if (current !== undefined && test(current)) return current;
-    const resourceVersion = textAt(list, 'metadata', 'resourceVersion');
-    const query = { watch: 'true', fieldSelector, resourceVersion };
-    const stream = await session.client.stream({ path, query, signal });
-    for await (const event of watchEvents(stream.body)) {
-      if (event.type === 'ERROR') break;
-      if (event.type !== 'DELETED' && event.type !== 'BOOKMARK' && test(event.object)) {
-        stream.body.destroy();
-        return event.object;
-      }
-    }
   }
+  throw signal.reason;
 }

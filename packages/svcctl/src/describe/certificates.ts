@@ -42,7 +42,7 @@ const describeRequest: RelatedDescriber = (request) => {
     ...Object.values(alternativeTitles).flatMap((title) =>
       nameLines(title, names.get(title) ?? []),
     ),
-  ].flatMap((line) => line.split('\n'));
+  ];
 };
 
 const nameLines = (title: string, names: readonly string[]): string[] =>

@@ -1,9 +1,25 @@
 import { ApiError } from '@wheelhouse/client';
-import { type Amounts, amountsOf, podAmounts, sumAmounts } from '@wheelhouse/kinds';
-import { type Dialect, humanDuration, type JsonObject, type Quantity } from '@wheelhouse/machinery';
-import { listAt, nameOf, namespaceOf, objectAt, textAt, valueAt } from '../objects.ts';
+import { type Amounts, amountsOf, containerAmounts, sumAmounts } from '@wheelhouse/kinds';
+import {
+  compareText,
+  type Dialect,
+  humanDuration,
+  type JsonObject,
+  parseQuantity,
+  type Quantity,
+  sumQuantities,
+} from '@wheelhouse/machinery';
+import {
+  amountRoundedUp,
+  listAt,
+  nameOf,
+  namespaceOf,
+  objectAt,
+  textAt,
+  textsAt,
+} from '../objects.ts';
 import { metadataLines } from './metadata.ts';
-import { conditionRows, conditionTable, longTime } from './pod-template.ts';
+import { amountLines, conditionRows, conditionTable, longTime } from './pod-template.ts';
 import type { RelatedDescriber, RelatedObjects } from './related.ts';
 import { headLines, valueLines } from './tabs.ts';
 
@@ -12,7 +28,7 @@ const describeNode: RelatedDescriber = async (node, related) => {
   const name = nameOf(node);
   const info = (title: string, field: string) =>
     `  ${title}:\t${textAt(status, 'nodeInfo', field)}`;
-  const ranges = [valueAt(spec, 'podCIDRs') ?? []].flat().map(String).join(',');
+  const ranges = textsAt(spec, 'podCIDRs').join(',');
   const range = textAt(spec, 'podCIDR');
   const provider = textAt(spec, 'providerID');
   return [
@@ -20,7 +36,7 @@ const describeNode: RelatedDescriber = async (node, related) => {
     `Roles:\t${rolesOf(node, related.dialect).join(',') || '<none>'}`,
     ...metadataLines(node),
     `CreationTimestamp:\t${longTime(textAt(node, 'metadata', 'creationTimestamp'))}`,
-    ...valueLines('Taints', listAt(spec, 'taints').map(taintText).sort()),
+    ...valueLines('Taints', taintsOf(spec).map(taintText)),
     `Unschedulable:\t${spec['unschedulable'] === true}`,
     ...(await leaseLines(name, related)),
     ...nodeConditions(status),
@@ -28,8 +44,8 @@ const describeNode: RelatedDescriber = async (node, related) => {
     ...listAt(status, 'addresses').map(
       (address) => `  ${textAt(address, 'type')}:\t${textAt(address, 'address')}`,
     ),
-    ...resourceLines('Capacity', objectAt(status, 'capacity')),
-    ...resourceLines('Allocatable', objectAt(status, 'allocatable')),
+    ...amountLines('Capacity', objectAt(status, 'capacity')),
+    ...amountLines('Allocatable', objectAt(status, 'allocatable')),
     'System Info:',
     info('Machine ID', 'machineID'),
     info('System UUID', 'systemUUID'),
@@ -57,26 +73,25 @@ function rolesOf(node: JsonObject, dialect: Dialect): string[] {
   return [...new Set(roles)].filter((role) => role !== '').sort();
 }
 
+/** The taints of a node, by effect and key. */
+function taintsOf(spec: JsonObject): JsonObject[] {
+  const keyOf = (taint: JsonObject) => `${textAt(taint, 'effect')},${textAt(taint, 'key')}`;
+  return listAt(spec, 'taints').toSorted((left, right) => compareText(keyOf(left), keyOf(right)));
+}
+
 function taintText(taint: JsonObject): string {
   const [key, value, effect] = ['key', 'value', 'effect'].map((name) => textAt(taint, name));
   return `${key}${value === '' ? '' : `=${value}`}${effect === '' ? '' : `:${effect}`}`;
 }
 
 async function leaseLines(name: string, related: RelatedObjects): Promise<string[]> {
-  let lease: JsonObject | undefined;
+  let lease: JsonObject;
   try {
-    const query = {
-      namespace: related.dialect.systemNamespace('node-lease'),
-      fieldSelector: `metadata.name=${name}`,
-    };
-    [lease] = await related.list('Lease', query);
+    const namespace = related.dialect.systemNamespace('node-lease');
+    lease = await related.get('Lease', name, { namespace });
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     return [`Lease:\tFailed to get lease: ${error.message}`];
-  }
-  if (lease === undefined) {
-    const resource = `leases.${related.dialect.group('coordination')}`;
-    return [`Lease:\tFailed to get lease: ${resource} ${JSON.stringify(name)} not found`];
   }
   const time = (field: string) => {
     const text = textAt(lease, 'spec', field);
@@ -98,12 +113,6 @@ function nodeConditions(status: JsonObject): string[] {
   return ['Conditions:', ...headLines(heads, '  '), ...rows];
 }
 
-function resourceLines(title: string, list: JsonObject): string[] {
-  const names = Object.keys(list).sort();
-  if (names.length === 0) return [];
-  return [`${title}:`, ...names.map((name) => `  ${name}:\t${String(list[name])}`)];
-}
-
 /** An amount and the percentage of what is allocatable. */
 function shareText(amount: Quantity | undefined, allocatable: Quantity | undefined): string {
   const total = allocatable?.nano ?? 0n;
@@ -114,8 +123,17 @@ function shareText(amount: Quantity | undefined, allocatable: Quantity | undefin
 const shownResources = ['cpu', 'memory', 'ephemeral-storage'];
 
 /** Whether a node reports a resource that only some nodes have. */
-const isExtended = (name: string): boolean =>
-  !shownResources.includes(name) && name !== 'pods' && name !== 'storage';
+const isExtended = (name: string): boolean => !shownResources.includes(name) && name !== 'pods';
+
+/** What a Pod requests or may use on a node, with its overhead. */
+function amountsOnNode(pod: JsonObject, list: 'requests' | 'limits'): Amounts {
+  const spec = objectAt(pod, 'spec');
+  const amounts = containerAmounts(spec, list);
+  const overhead = [...amountsOf(spec['overhead'])];
+  // Resources without a limit stay unlimited.
+  const isCounted = (name: string) => list === 'requests' || amounts.get(name)?.nano;
+  return sumAmounts(amounts, new Map(overhead.filter(([name]) => isCounted(name))));
+}
 
 async function podLines(node: JsonObject, related: RelatedObjects): Promise<string[]> {
   const fieldSelector = `spec.nodeName=${nameOf(node)},status.phase!=Failed,status.phase!=Succeeded`;
@@ -129,9 +147,8 @@ async function podLines(node: JsonObject, related: RelatedObjects): Promise<stri
   const capacity = objectAt(node, 'status', 'capacity');
   const stated = objectAt(node, 'status', 'allocatable');
   const allocatable = amountsOf(Object.keys(stated).length > 0 ? stated : capacity);
-  const amounts = (member: 'requests' | 'limits') =>
-    pods.map((pod) => podAmounts(objectAt(pod, 'spec'), member));
-  const [requests, limits] = [amounts('requests'), amounts('limits')];
+  const requests = pods.map((pod) => amountsOnNode(pod, 'requests'));
+  const limits = pods.map((pod) => amountsOnNode(pod, 'limits'));
   const rows = pods.map((pod, at) => {
     const cells = ['cpu', 'memory'].flatMap((name) =>
       [requests[at], limits[at]].map((list) => shareText(list?.get(name), allocatable.get(name))),
@@ -199,23 +216,61 @@ function quotaLines(quotas: readonly JsonObject[]): string[] {
   return ['Resource Quotas', ...quotas.flatMap(quotaBlock)];
 }
 
-function quotaBlock(quota: JsonObject): string[] {
-  const scopes = [valueAt(quota, 'spec', 'scopes') ?? []].flat().map(String).sort();
-  return [
-    `  Name:\t${nameOf(quota)}`,
-    ...(scopes.length === 0 ? [] : [`  Scopes:\t${scopes.join(', ')}`]),
-    '  Resource\tUsed\tHard',
-    '  --------\t---\t---',
-    ...usageLines(quota).map((line) => `  ${line}`),
-  ];
+const quotaBlock = (quota: JsonObject): string[] =>
+  [
+    `Name:\t${nameOf(quota)}`,
+    ...scopeLines(quota, '* '),
+    'Resource\tUsed\tHard',
+    '--------\t---\t---',
+    ...usageLines(quota, (used) => used),
+  ].map((line) => `  ${line}`);
+
+const scopeNotes: Readonly<Record<string, string>> = {
+  Terminating:
+    'Matches all pods that have an active deadline. These pods have a limited lifespan on a node ' +
+    'before being actively terminated by the system.',
+  NotTerminating:
+    'Matches all pods that do not have an active deadline. These pods usually include long ' +
+    'running pods whose container command is not expected to terminate.',
+  BestEffort:
+    'Matches all pods that do not have resource requirements set. These pods have a best effort ' +
+    'quality of service.',
+  NotBestEffort:
+    'Matches all pods that have at least one resource requirement set. These pods have a ' +
+    'burstable or guaranteed quality of service.',
+};
+
+/** The scopes of a quota, each explained in a line that begins with `mark`. */
+function scopeLines(quota: JsonObject, mark: string): string[] {
+  const scopes = textsAt(quota, 'spec', 'scopes').sort();
+  if (scopes.length === 0) return [];
+  const notes = scopes.flatMap((scope) =>
+    Object.hasOwn(scopeNotes, scope) ? [scopeNotes[scope] ?? ''] : [],
+  );
+  return [`Scopes:\t${scopes.join(', ')}`, ...notes.map((note) => `${mark}${note}`)];
 }
 
-function usageLines(quota: JsonObject): string[] {
+/** @param usedText formats a used amount for the amount of the quota */
+function usageLines(quota: JsonObject, usedText: (used: string, hard: string) => string): string[] {
   const [hard, used] = ['hard', 'used'].map((name) => objectAt(quota, 'status', name));
   return Object.keys(hard ?? {})
     .sort()
-    .map((name) => `${name}\t${String(used?.[name] ?? '0')}\t${String(hard?.[name])}`);
+    .map((name) => {
+      const amount = textAt(hard, name);
+      return `${name}\t${usedText(textAt(used, name) || '0', amount)}\t${amount}`;
+    });
 }
+
+/** A used amount in the format of the quota's; rounded up to a whole number if it has another. */
+function inFormatOf(used: string, hard: string): string {
+  const limit = parseQuantity(hard);
+  if (used.endsWith('i') === hard.endsWith('i') || 'error' in limit) return used;
+  const nano = amountRoundedUp(used, billion) * billion;
+  // The sum is printed in the format of the first amount.
+  return sumQuantities([limit, { nano: nano - limit.nano, text: '' }]).text;
+}
+
+const billion = 1_000_000_000n;
 
 const limitMembers = ['min', 'max', 'defaultRequest', 'default', 'maxLimitRequestRatio'];
 
@@ -239,17 +294,14 @@ const describeRange: RelatedDescriber = (range) => [
   ...limitTable([range], ''),
 ];
 
-const describeQuota: RelatedDescriber = (quota) => {
-  const scopes = [valueAt(quota, 'spec', 'scopes') ?? []].flat().map(String).sort();
-  return [
-    `Name:\t${nameOf(quota)}`,
-    `Namespace:\t${textAt(quota, 'metadata', 'namespace')}`,
-    ...(scopes.length === 0 ? [] : [`Scopes:\t${scopes.join(', ')}`]),
-    'Resource\tUsed\tHard',
-    '--------\t----\t----',
-    ...usageLines(quota),
-  ];
-};
+const describeQuota: RelatedDescriber = (quota) => [
+  `Name:\t${nameOf(quota)}`,
+  `Namespace:\t${namespaceOf(quota)}`,
+  ...scopeLines(quota, ' * '),
+  'Resource\tUsed\tHard',
+  '--------\t----\t----',
+  ...usageLines(quota, inFormatOf),
+];
 
 const describeServiceAccount: RelatedDescriber = async (account, related) => {
   const secrets = await secretsOf(account, related);

@@ -1,7 +1,7 @@
-import { encodeJson } from '@wheelhouse/codec';
 import { rulesOf } from '@wheelhouse/kinds';
 import {
   type Dialect,
+  goPlain,
   isObject,
   type JsonObject,
   type JsonValue,
@@ -10,64 +10,39 @@ import {
 } from '@wheelhouse/machinery';
 import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
 import { ruleHeads, ruleRows } from '../rbac/rule-table.ts';
-import { withoutControls } from '../terminal.ts';
 import { certificateDescribers } from './certificates.ts';
 import { clusterDescribers } from './cluster.ts';
 import { jobDescribers } from './jobs.ts';
-import { annotationTexts } from './metadata.ts';
+import { metadataLines } from './metadata.ts';
 import { networkDescribers } from './network.ts';
 import type { RelatedDescriber } from './related.ts';
 import { scalingDescribers } from './scaling.ts';
 import { serviceDescribers } from './services.ts';
 import { storageDescribers } from './storage.ts';
+import { headLines } from './tabs.ts';
 import { workloadDescribers } from './workloads.ts';
 
-/** A line of a description: a text, or a title with its value. */
-export type DescriptionLine = readonly [text: string, value?: string];
-
-/**
- * Formats lines like kubectl, aligning the values of consecutive titles. A text without a value, or
- * a value of several lines, ends a block. Control characters are shown, not sent to the terminal.
- */
-export function writeDescription(lines: readonly DescriptionLine[]): string {
-  let text = '';
-  let block: [string, string][] = [];
-  const flush = (): void => {
-    const width = Math.max(...block.map(([title]) => title.length)) + 2;
-    text += block.map(([title, value]) => `${title.padEnd(width)}${value}\n`).join('');
-    block = [];
-  };
-  for (const [title, value] of lines) {
-    if (value !== undefined) block.push([title, value]);
-    if (value === undefined || value.includes('\n')) flush();
-    if (value === undefined) text += `${title}\n`;
-  }
-  flush();
-  return withoutControls(text);
+/** How an object is described. */
+interface Description {
+  readonly describer: RelatedDescriber;
+  /** Whether the description includes the events of the object. */
+  readonly withEvents: boolean;
 }
 
-/** Describes an object without its events. */
-export function describeObject(object: JsonObject): DescriptionLine[] {
-  return (specificDescriber(object) ?? describeAny)(object);
-}
-
-/**
- * The describer of a built-in kind with a format of its own that may read related objects;
- * undefined for other kinds.
- */
-export function relatedDescriber(
-  object: JsonObject,
-  dialect: Dialect,
-): RelatedDescriber | undefined {
+/** Returns how to describe an object: built-in kinds have formats of their own. */
+export function descriptionFor(object: JsonObject, dialect: Dialect): Description {
   const group = parseApiVersion(textAt(object, 'apiVersion'))?.group ?? '';
   const suffix = `.${dialect.groupSuffix}`;
   const stem = group.endsWith(suffix) ? group.slice(0, -suffix.length) : group;
   const kind = textAt(object, 'kind');
   const key = stem === '' ? kind : `${stem}/${kind}`;
-  return Object.hasOwn(relatedDescribers, key) ? relatedDescribers[key] : undefined;
+  const describer = Object.hasOwn(describers, key) ? describers[key] : undefined;
+  const withEvents = describer === undefined || !withoutEvents.has(kind);
+  return { describer: describer ?? describeAny, withEvents };
 }
 
-const relatedDescribers: Readonly<Record<string, RelatedDescriber>> = {
+/** The formats of built-in kinds, by kind, with the stem of the group. */
+const describers: Readonly<Record<string, RelatedDescriber>> = {
   ...workloadDescribers,
   ...jobDescribers,
   ...clusterDescribers,
@@ -76,64 +51,35 @@ const relatedDescribers: Readonly<Record<string, RelatedDescriber>> = {
   ...storageDescribers,
   ...scalingDescribers,
   ...certificateDescribers,
+  ConfigMap: describeConfigMap,
+  Secret: describeSecret,
+  'rbac.authorization/Role': describeRole,
+  'rbac.authorization/ClusterRole': describeRole,
+  'rbac.authorization/RoleBinding': describeBinding,
+  'rbac.authorization/ClusterRoleBinding': describeBinding,
 };
 
-/** Kinds whose descriptions include no events. */
+/** Built-in kinds whose descriptions include no events. */
 const withoutEvents: ReadonlySet<string> = new Set([
+  'ClusterRole',
+  'ClusterRoleBinding',
   'LimitRange',
   'Namespace',
   'NetworkPolicy',
   'ResourceQuota',
+  'Role',
+  'RoleBinding',
+  'Secret',
 ]);
 
-/** Whether the description of an object includes its events. */
-export function hasEvents(object: JsonObject, dialect: Dialect): boolean {
-  if (relatedDescriber(object, dialect) !== undefined)
-    return !withoutEvents.has(textAt(object, 'kind'));
-  const special = specificDescriber(object);
-  return special === undefined || special === describeConfigMap;
-}
-
-function specificDescriber(object: JsonObject): Describer | undefined {
-  const kind = textAt(object, 'kind');
-  const group = parseApiVersion(textAt(object, 'apiVersion'))?.group ?? '';
-  // Custom kinds may have the same names.
-  const isBuiltin = group === '' || group.startsWith('rbac.authorization.');
-  return isBuiltin && Object.hasOwn(describers, kind) ? describers[kind] : undefined;
-}
-
-type Describer = (object: JsonObject) => DescriptionLine[];
-
-/** Kinds for which kubectl has a format of their own. */
-const describers: Readonly<Record<string, Describer>> = {
-  ConfigMap: describeConfigMap,
-  Secret: describeSecret,
-  Role: describeRole,
-  ClusterRole: describeRole,
-  RoleBinding: describeBinding,
-  ClusterRoleBinding: describeBinding,
-};
-
-function head(object: JsonObject, options: { namespace: boolean }): DescriptionLine[] {
-  const labels = objectAt(object, 'metadata', 'labels');
-  const pairs = Object.keys(labels)
-    .sort()
-    .map((key) => `${key}=${String(labels[key])}`);
-  return [
-    ['Name:', nameOf(object)],
-    ...(options.namespace ? [['Namespace:', namespaceOf(object)] as const] : []),
-    ...titledLines('Labels:', pairs),
-    ...titledLines('Annotations:', annotationTexts(objectAt(object, 'metadata', 'annotations'))),
-  ];
-}
-
-function titledLines(title: string, texts: readonly string[]): DescriptionLine[] {
-  if (texts.length === 0) return [[title, '<none>']];
-  return texts.map((text, at) => [at === 0 ? title : '', text]);
-}
+const namespacedHead = (object: JsonObject): string[] => [
+  `Name:\t${nameOf(object)}`,
+  `Namespace:\t${namespaceOf(object)}`,
+  ...metadataLines(object),
+];
 
 /** Describes any object: the main metadata, then all fields as indented text. */
-function describeAny(object: JsonObject): DescriptionLine[] {
+function describeAny(object: JsonObject): string[] {
   const { metadata, ...rest } = object;
   const {
     name: _,
@@ -143,24 +89,23 @@ function describeAny(object: JsonObject): DescriptionLine[] {
     managedFields: _____,
     ...meta
   } = isObject(metadata) ? metadata : {};
-  return [...head(object, { namespace: true }), ...fieldLines({ ...rest, metadata: meta }, 0)];
+  return [...namespacedHead(object), ...fieldLines({ ...rest, metadata: meta }, 0)];
 }
 
 const depthMax = 100;
 
-function fieldLines(object: JsonObject, depth: number): DescriptionLine[] {
+function fieldLines(object: JsonObject, depth: number): string[] {
   const indent = '  '.repeat(depth);
-  if (depth > depthMax) return [[`${indent}…`]];
+  if (depth > depthMax) return [`${indent}…`];
   return Object.keys(object)
     .sort()
-    .flatMap((name): DescriptionLine[] => {
+    .flatMap((name) => {
       const value = member(object, name);
       const title = `${indent}${titleOf(name)}:`;
       if (value === undefined) return [];
-      if (value === null) return [[title, '<nil>']];
-      if (isObject(value)) return [[title], ...fieldLines(value, depth + 1)];
-      if (Array.isArray(value)) return [[title], ...value.flatMap(itemLines(depth + 1))];
-      return [[title, String(value)]];
+      if (isObject(value)) return [title, ...fieldLines(value, depth + 1)];
+      if (Array.isArray(value)) return [title, ...value.flatMap(itemLines(depth + 1))];
+      return [`${title}\t${goPlain(value)}`];
     });
 }
 
@@ -184,80 +129,75 @@ function titleOf(name: string): string {
 
 const itemLines =
   (depth: number) =>
-  (item: JsonValue): DescriptionLine[] => {
-    if (isObject(item)) return fieldLines(item, depth);
-    const text = typeof item === 'string' ? item : encodeJson(item).toString();
-    return [[`${'  '.repeat(depth)}${text}`]];
-  };
+  (item: JsonValue): string[] =>
+    isObject(item) ? fieldLines(item, depth) : [`${'  '.repeat(depth)}${goPlain(item)}`];
 
 const sizeText = (value: JsonValue | undefined): string =>
   `${Buffer.from(String(value), 'base64').length} bytes`;
 
-function describeConfigMap(object: JsonObject): DescriptionLine[] {
+function describeConfigMap(object: JsonObject): string[] {
   const data = objectAt(object, 'data');
   const binary = objectAt(object, 'binaryData');
   const shown = Object.keys(data)
     .sort()
-    .flatMap((key): DescriptionLine[] => [[`${key}:`], ['----'], [String(data[key])], ['']]);
+    .flatMap((key) => [`${key}:`, '----', String(data[key]), '']);
   const sizes = Object.keys(binary)
     .sort()
-    .map((key): DescriptionLine => [`${key}: ${sizeText(binary[key])}`]);
-  const titles = (title: string): DescriptionLine[] => [[''], [title], ['====']];
+    .map((key) => `${key}: ${sizeText(binary[key])}`);
+  const titles = (title: string) => ['', title, '===='];
   return [
-    ...head(object, { namespace: true }),
+    ...namespacedHead(object),
     ...titles('Data'),
     ...shown,
     ...titles('BinaryData'),
     ...sizes,
-    [''],
+    '',
   ];
 }
 
-/** Describes a Secret with the sizes of its values instead of the values. */
-function describeSecret(object: JsonObject): DescriptionLine[] {
-  const data = objectAt(object, 'data');
+/** Describes a Secret with the sizes of its values instead of the values, except a token. */
+function describeSecret(object: JsonObject): string[] {
+  const [data, type] = [objectAt(object, 'data'), textAt(object, 'type')];
+  const isToken = type.endsWith('/service-account-token');
   return [
-    ...head(object, { namespace: true }),
-    [''],
-    ['Type:', textAt(object, 'type')],
-    [''],
-    ['Data'],
-    ['===='],
+    ...namespacedHead(object),
+    '',
+    `Type:\t${type}`,
+    '',
+    'Data',
+    '====',
     ...Object.keys(data)
       .sort()
-      .map((key): DescriptionLine => [`${key}:`, sizeText(data[key])]),
+      .map((key) => {
+        const value = data[key];
+        if (key !== 'token' || !isToken) return `${key}:\t${sizeText(value)}`;
+        return `${key}:\t${Buffer.from(String(value), 'base64').toString()}`;
+      }),
   ];
 }
 
-function describeRole(object: JsonObject): DescriptionLine[] {
+function describeRole(object: JsonObject): string[] {
   return [
-    ...head(object, { namespace: false }),
-    ['PolicyRule:'],
-    ...columns([[...ruleHeads], ...ruleRows(rulesOf(object))]),
+    `Name:\t${nameOf(object)}`,
+    ...metadataLines(object),
+    'PolicyRule:',
+    ...headLines(ruleHeads, '  '),
+    ...ruleRows(rulesOf(object)).map((row) => `  ${row.join('\t')}`),
   ];
 }
 
-function describeBinding(object: JsonObject): DescriptionLine[] {
+function describeBinding(object: JsonObject): string[] {
   const subjects = listAt(object, 'subjects').map((subject) =>
-    ['kind', 'name', 'namespace'].map((name) => textAt(subject, name)),
+    ['kind', 'name', 'namespace'].map((name) => textAt(subject, name)).join('\t'),
   );
   return [
-    ...head(object, { namespace: false }),
-    ['Role:'],
-    ['  Kind:', textAt(object, 'roleRef', 'kind')],
-    ['  Name:', textAt(object, 'roleRef', 'name')],
-    ['Subjects:'],
-    ...columns([['Kind', 'Name', 'Namespace'], ...subjects]),
+    `Name:\t${nameOf(object)}`,
+    ...metadataLines(object),
+    'Role:',
+    `  Kind:\t${textAt(object, 'roleRef', 'kind')}`,
+    `  Name:\t${textAt(object, 'roleRef', 'name')}`,
+    'Subjects:',
+    ...headLines(['Kind', 'Name', 'Namespace'], '  '),
+    ...subjects.map((subject) => `  ${subject}`),
   ];
-}
-
-/** A table with an indent of two and underlined headings. */
-function columns([heads = [], ...rows]: readonly string[][]): DescriptionLine[] {
-  const rule = heads.map((title) => '-'.repeat(title.length));
-  const whole = [heads, rule, ...rows];
-  const widths = heads.map((_, at) => Math.max(...whole.map((row) => (row[at] ?? '').length)) + 2);
-  return whole.map((row) => {
-    const cells = row.map((cell, at) => (at === row.length - 1 ? cell : cell.padEnd(widths[at]!)));
-    return [`  ${cells.join('')}`];
-  });
 }

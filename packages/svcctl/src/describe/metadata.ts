@@ -12,24 +12,23 @@ export const metadataLines = (object: JsonObject): string[] => [
 ];
 
 /** Describes the labels of an object. */
-export const labelLines = (object: JsonObject): string[] =>
-  valuePairs('Labels', objectAt(object, 'metadata', 'labels'), '=');
+export const labelLines = (object: JsonObject, title = 'Labels'): string[] =>
+  valuePairs(title, objectAt(object, 'metadata', 'labels'), '=');
 
-/** Describes the annotations of an object. */
-export const annotationLines = (object: JsonObject): string[] =>
-  valueLines('Annotations', annotationTexts(objectAt(object, 'metadata', 'annotations')));
-
-/** The lines of all annotations except the last applied configuration; shortens long ones. */
-export function annotationTexts(annotations: JsonObject): string[] {
-  return Object.keys(annotations)
+/** Describes the annotations of an object, except the last applied configuration; shortens long ones. */
+export function annotationLines(object: JsonObject, title = 'Annotations'): string[] {
+  const annotations = objectAt(object, 'metadata', 'annotations');
+  const texts = Object.keys(annotations)
     .filter((key) => !key.endsWith('/last-applied-configuration'))
     .sort()
     .flatMap((key) => {
       const value = String(annotations[key]).replace(/\n$/, '');
-      const isShort = value.length + key.length + 2 <= annotationLengthMax;
+      const isShort = Buffer.byteLength(`${key}: ${value}`) <= annotationLengthMax;
       if (isShort && !value.includes('\n')) return [`${key}: ${value}`];
-      return [`${key}:`, ...value.split('\n').map((line) => `  ${shortened(line)}`)];
+      const lines = value.split('\n').map((line) => shortened(line, annotationLengthMax - 2));
+      return [`${key}:`, ...lines.map((line) => `  ${line}`)];
     });
+  return valueLines(title, texts);
 }
 
 /** Labels, annotations, or parameters in one text, complete: `a=b,c=d`. */
@@ -40,7 +39,8 @@ export function pairsText(map: JsonObject): string {
   return pairs.length === 0 ? '<none>' : pairs.join(',');
 }
 
-function shortened(line: string): string {
-  const lengthMax = annotationLengthMax - 2;
-  return line.length > lengthMax ? `${line.slice(0, lengthMax)}...` : line;
+/** A line, or its first `lengthMax` bytes. */
+export function shortened(line: string, lengthMax: number): string {
+  const bytes = Buffer.from(line);
+  return bytes.length > lengthMax ? `${bytes.toString('utf8', 0, lengthMax)}...` : line;
 }

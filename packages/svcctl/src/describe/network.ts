@@ -1,3 +1,4 @@
+import { ApiError } from '@wheelhouse/client';
 import { isObject, type JsonObject, member } from '@wheelhouse/machinery';
 import { listAt, nameOf, namespaceOf, objectAt, textAt, textsAt } from '../objects.ts';
 import { selectorText } from '../rollout/workloads.ts';
@@ -50,19 +51,21 @@ async function backendText(backend: JsonObject, related: RelatedObjects): Promis
     const name = textAt(service, 'name');
     const port = objectAt(service, 'port');
     const shown = `${name}:${String(port['number'] ?? port['name'] ?? '')}`;
-    const [found] = await related.list('Service', { fieldSelector: `metadata.name=${name}` });
-    if (found === undefined) {
-      return `${shown} (<error: services ${JSON.stringify(name)} not found>)`;
+    try {
+      const slices = await related.list('EndpointSlice', {
+        labelSelector: `${related.dialect.label('service-name')}=${name}`,
+      });
+      const found = await related.get('Service', name);
+      const target = listAt(found, 'spec', 'ports').findLast((candidate) =>
+        port['number'] === undefined
+          ? candidate['name'] === port['name']
+          : candidate['port'] === port['number'],
+      );
+      return `${shown} (${endpointsText(slices, textAt(target, 'name'))})`;
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      return `${shown} (<error: ${error.message}>)`;
     }
-    const target = listAt(found, 'spec', 'ports').findLast((candidate) =>
-      port['number'] === undefined
-        ? candidate['name'] === port['name']
-        : candidate['port'] === port['number'],
-    );
-    const slices = await related.list('EndpointSlice', {
-      labelSelector: `${related.dialect.label('service-name')}=${name}`,
-    });
-    return `${shown} (${endpointsText(slices, textAt(target, 'name'))})`;
   }
   if (!isObject(resource)) return '';
   const group = textAt(resource, 'apiGroup') || '<none>';

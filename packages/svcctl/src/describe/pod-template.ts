@@ -1,6 +1,8 @@
-import { compareText, isObject, type JsonObject } from '@wheelhouse/machinery';
-import { listAt, objectAt, textAt } from '../objects.ts';
+import { compareText, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import { amountRoundedUp, listAt, objectAt, textAt } from '../objects.ts';
+import { selectorText } from '../rollout/workloads.ts';
 import { withoutControls } from '../terminal.ts';
+import { annotationLines, labelLines } from './metadata.ts';
 import { headLines, valueLines, valuePairs } from './tabs.ts';
 import { volumeBlock } from './volumes.ts';
 
@@ -19,14 +21,13 @@ export function podTemplateLines(template: JsonObject): string[] {
   const initial = listAt(spec, 'initContainers');
   return [
     'Pod Template:',
-    ...valuePairs('  Labels', objectAt(template, 'metadata', 'labels'), '='),
-    ...(Object.keys(annotations).length === 0
-      ? []
-      : valuePairs('  Annotations', annotations, ': ')),
+    ...labelLines(template, '  Labels'),
+    ...(Object.keys(annotations).length === 0 ? [] : annotationLines(template, '  Annotations')),
     ...(account === '' ? [] : [`  Service Account:\t${account}`]),
     ...(initial.length === 0 ? [] : containerBlock('Init Containers', initial, { indent: '  ' })),
     ...containerBlock('Containers', listAt(spec, 'containers'), { indent: '  ' }),
     ...volumeBlock(listAt(spec, 'volumes'), '  '),
+    ...spreadLines(spec, '  '),
     ...(priority === '' ? [] : [`  Priority Class Name:\t${priority}`]),
     ...valuePairs('  Node-Selectors', objectAt(spec, 'nodeSelector'), '='),
     ...tolerationLines('  Tolerations', spec),
@@ -41,6 +42,24 @@ export const tolerationLines = (title: string, spec: JsonObject): string[] =>
       .toSorted((left, right) => compareText(textAt(left, 'key'), textAt(right, 'key')))
       .map(tolerationText),
   );
+
+/** Describes the topology spread constraints of a Pod specification, if any. */
+export function spreadLines(spec: JsonObject, indent: '' | '  '): string[] {
+  const constraints = listAt(spec, 'topologySpreadConstraints')
+    .toSorted((left, right) =>
+      compareText(textAt(left, 'topologyKey'), textAt(right, 'topologyKey')),
+    )
+    .map((constraint) => {
+      const { labelSelector, maxSkew } = constraint;
+      const selector = isObject(labelSelector)
+        ? ` for selector ${selectorText(labelSelector) || '<none>'}`
+        : '';
+      const rule = `${textAt(constraint, 'topologyKey')}:${textAt(constraint, 'whenUnsatisfiable')}`;
+      return `${rule} when max skew ${String(maxSkew)} is exceeded${selector}`;
+    });
+  if (constraints.length === 0) return [];
+  return valueLines(`${indent}Topology Spread Constraints`, constraints);
+}
 
 /** Where containers are described: in a template, or in a Pod that may run them. */
 export interface ContainerContext {
@@ -76,12 +95,6 @@ function containerLines(
     status,
   }: { readonly pod: JsonObject | undefined; readonly status: JsonObject | undefined },
 ): string[] {
-  const resources = (title: string) => {
-    const map = objectAt(container, 'resources', title.toLowerCase());
-    const names = Object.keys(map).sort();
-    if (names.length === 0) return [];
-    return [`${title}:`, ...names.map((name) => `  ${name}:\t${String(map[name])}`)];
-  };
   const probe = (title: string, name: string) =>
     isObject(container[name]) ? [`${title}:\t${probeText(objectAt(container, name))}`] : [];
   const lines = [
@@ -90,12 +103,11 @@ function containerLines(
     ...(status === undefined ? [] : [`Image ID:\t${textAt(status, 'imageID')}`]),
     ...portLines(container, 'Port', 'containerPort'),
     ...portLines(container, 'Host Port', 'hostPort'),
-    ...seccompLines(container),
+    ...seccompLines(container, '  '),
     ...wordLines(container, 'Command'),
     ...wordLines(container, 'Args'),
     ...(status === undefined ? [] : statusLines(status)),
-    ...resources('Limits'),
-    ...resources('Requests'),
+    ...resourceLines(objectAt(container, 'resources')),
     ...probe('Liveness', 'livenessProbe'),
     ...probe('Readiness', 'readinessProbe'),
     ...probe('Startup', 'startupProbe'),
@@ -106,13 +118,29 @@ function containerLines(
   return lines.map((line) => `    ${line}`);
 }
 
-/** Describes the seccomp profile of a Pod or container, if any. */
-export function seccompLines(securable: JsonObject): string[] {
+/** Describes the limits and requests of a container or of a whole Pod. */
+export const resourceLines = (resources: JsonObject): string[] =>
+  ['Limits', 'Requests'].flatMap((title) =>
+    amountLines(title, objectAt(resources, title.toLowerCase())),
+  );
+
+/** Describes a resource list below a title; empty if it has no resources. */
+export function amountLines(title: string, amounts: JsonObject): string[] {
+  const names = Object.keys(amounts).sort();
+  if (names.length === 0) return [];
+  return [`${title}:`, ...names.map((name) => `  ${name}:\t${String(amounts[name])}`)];
+}
+
+/** Describes the seccomp profile of a Pod, or of a container with an indented file, if any. */
+export function seccompLines(securable: JsonObject, indent: '' | '  '): string[] {
   const profile = objectAt(securable, 'securityContext', 'seccompProfile');
   const type = textAt(profile, 'type');
   if (type === '') return [];
   const file = textAt(profile, 'localhostProfile');
-  return [`SeccompProfile:\t${type}`, ...(file === '' ? [] : [`LocalhostProfile:\t${file}`])];
+  return [
+    `SeccompProfile:\t${type}`,
+    ...(file === '' ? [] : [`${indent}LocalhostProfile:\t${file}`]),
+  ];
 }
 
 function statusLines(status: JsonObject): string[] {
@@ -219,14 +247,23 @@ function probeText(probe: JsonObject): string {
     const command = Array.isArray(exec['command']) ? exec['command'] : [];
     return `exec [${command.map(String).join(' ')}] ${times}`;
   }
-  if (isObject(httpGet)) {
-    const scheme = textAt(httpGet, 'scheme').toLowerCase();
-    return `http-get ${scheme}://${target(httpGet)}${textAt(httpGet, 'path')} ${times}`;
-  }
+  if (isObject(httpGet)) return `http-get ${urlText(httpGet)} ${times}`;
   if (isObject(tcpSocket)) return `tcp-socket ${target(tcpSocket)} ${times}`;
   if (isObject(grpc))
     return `grpc <pod>:${String(grpc['port'])} ${textAt(grpc, 'service')} ${times}`;
   return `unknown ${times}`;
+}
+
+/** The URL of a probe, with Go's escapes in the path. */
+function urlText(probe: JsonObject): string {
+  const host = textAt(probe, 'host');
+  const port = `${host.includes(':') ? `[${host}]` : host}:${String(probe['port'] ?? '')}`;
+  const path = encodeURI(Buffer.from(textAt(probe, 'path')).toString()).replace(
+    /[?#!*'()]/g,
+    (mark) => `%${mark.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+  const slash = path === '' || path.startsWith('/') ? '' : '/';
+  return `${textAt(probe, 'scheme').toLowerCase()}://${port}${slash}${path}`;
 }
 
 function environment(container: JsonObject, pod: JsonObject | undefined): string[] {
@@ -238,7 +275,7 @@ function environment(container: JsonObject, pod: JsonObject | undefined): string
     return `  ${textAt(ref, 'name')}\t${kind}${note}\tOptional: ${ref['optional'] === true}`;
   });
   const variables = listAt(container, 'env').map(
-    (variable) => `  ${textAt(variable, 'name')}:\t${envValue(variable, pod)}`,
+    (variable) => `  ${textAt(variable, 'name')}:\t${envValue(variable, { container, pod })}`,
   );
   return [
     ...(from.length === 0 ? [] : ['Environment Variables from:', ...from]),
@@ -247,14 +284,20 @@ function environment(container: JsonObject, pod: JsonObject | undefined): string
   ];
 }
 
-function envValue(variable: JsonObject, pod: JsonObject | undefined): string {
+function envValue(
+  variable: JsonObject,
+  { container, pod }: { readonly container: JsonObject; readonly pod: JsonObject | undefined },
+): string {
   const from = objectAt(variable, 'valueFrom');
   const { fieldRef, resourceFieldRef, secretKeyRef, configMapKeyRef } = from;
   if (isObject(fieldRef)) {
     const path = textAt(fieldRef, 'fieldPath');
     return `${fieldText(pod, path)} (${textAt(fieldRef, 'apiVersion')}:${path})`;
   }
-  if (isObject(resourceFieldRef)) return ` (${textAt(resourceFieldRef, 'resource')})`;
+  if (isObject(resourceFieldRef)) {
+    const resource = textAt(resourceFieldRef, 'resource');
+    return `${resourceText(container, resource, resourceFieldRef['divisor'])} (${resource})`;
+  }
   const key = (ref: JsonObject, kind: string) =>
     `<set to the key '${textAt(ref, 'key')}' ${kind} '${textAt(ref, 'name')}'>` +
     `\tOptional: ${ref['optional'] === true}`;
@@ -263,11 +306,27 @@ function envValue(variable: JsonObject, pod: JsonObject | undefined): string {
   return textAt(variable, 'value').replaceAll('\n', '\n      \t');
 }
 
-/** The value of a Pod's field that a variable refers to; empty if it has none. */
+/** The metadata of a Pod that a variable refers to; empty for other fields, as in kubectl. */
 function fieldText(pod: JsonObject | undefined, path: string): string {
   const [, map, key] = /^metadata\.(labels|annotations)\['(.*)'\]$/.exec(path) ?? [];
-  const parts = map === undefined || key === undefined ? path.split('.') : ['metadata', map, key];
-  return textAt(pod, ...parts);
+  if (map !== undefined && key !== undefined) return textAt(pod, 'metadata', map, key);
+  return /^metadata\.(name|namespace|uid)$/.test(path) ? textAt(pod, ...path.split('.')) : '';
+}
+
+/** The resource of a container that a variable refers to, in units of the divisor, rounded up. */
+function resourceText(
+  container: JsonObject,
+  resource: string,
+  divisor: JsonValue | undefined,
+): string {
+  const [, list, name] =
+    /^(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-.+)$/.exec(resource) ?? [];
+  if (list === undefined || name === undefined) return '';
+  const nanoUnit = name === 'cpu' ? 1_000_000n : 1_000_000_000n;
+  const unit = amountRoundedUp(divisor, nanoUnit) || amountRoundedUp('1', nanoUnit);
+  const amount = amountRoundedUp(objectAt(container, 'resources', list)[name], nanoUnit);
+  if (amount === 0n && /^limits\.(cpu|memory)$/.test(resource)) return 'node allocatable';
+  return String((amount + unit - 1n) / unit);
 }
 
 function devices(container: JsonObject): string[] {

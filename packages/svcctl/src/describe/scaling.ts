@@ -144,7 +144,7 @@ const describePriorityClass: RelatedDescriber = (object) => {
     `PreemptionPolicy:\t${textAt(object, 'preemptionPolicy')}`,
     `Description:\t${textAt(object, 'description')}`,
     `Annotations:\t${annotations}`,
-  ].flatMap((line) => line.split('\n'));
+  ];
 };
 
 /** Describers of what limits or changes the number of Pods, by kind, with the stem of the group. */

@@ -15,7 +15,7 @@ const optional = (title: string, text: string): string[] =>
 
 const describeService: RelatedDescriber = async (service, related) => {
   const spec = objectAt(service, 'spec');
-  const slices = await related.list('EndpointSlice', {
+  const slices = await related.listOrNone('EndpointSlice', {
     labelSelector: `${related.dialect.label('service-name')}=${nameOf(service)}`,
   });
   const health = spec['healthCheckNodePort'];

@@ -169,7 +169,7 @@ const describeClass: RelatedDescriber = (object, { dialect }) => {
     ...optional('ReclaimPolicy', textAt(object, 'reclaimPolicy')),
     ...optional('VolumeBindingMode', textAt(object, 'volumeBindingMode')),
     ...topologyLines(listAt(object, 'allowedTopologies')),
-  ].flatMap((line) => line.split('\n'));
+  ];
 };
 
 function topologyLines(topologies: readonly JsonObject[]): string[] {
@@ -183,13 +183,12 @@ function topologyLines(topologies: readonly JsonObject[]): string[] {
   return ['AllowedTopologies:\t', ...termLines(terms, '  ')];
 }
 
-const describeAttributesClass: RelatedDescriber = (object) =>
-  [
-    `Name:\t${nameOf(object)}`,
-    `Annotations:\t${pairsText(objectAt(object, 'metadata', 'annotations'))}`,
-    `DriverName:\t${textAt(object, 'driverName')}`,
-    `Parameters:\t${pairsText(objectAt(object, 'parameters'))}`,
-  ].flatMap((line) => line.split('\n'));
+const describeAttributesClass: RelatedDescriber = (object) => [
+  `Name:\t${nameOf(object)}`,
+  `Annotations:\t${pairsText(objectAt(object, 'metadata', 'annotations'))}`,
+  `DriverName:\t${textAt(object, 'driverName')}`,
+  `Parameters:\t${pairsText(objectAt(object, 'parameters'))}`,
+];
 
 const describeDrivers: RelatedDescriber = (node) => {
   const drivers = listAt(node, 'spec', 'drivers').flatMap((driver) => {

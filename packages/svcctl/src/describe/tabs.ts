@@ -6,11 +6,12 @@ const padding = 2;
 
 /**
  * Aligns the columns of lines whose cells end with tabs. A column is as wide as its widest cell in
- * consecutive lines that have it; the text after a line's last tab belongs to no column. Other
- * control characters are shown, not sent to the terminal.
+ * consecutive lines that have it; the text after a line's last tab belongs to no column. A text may
+ * contain several lines. Other control characters are shown, not sent to the terminal.
  */
-export function alignTabs(lines: readonly string[]): string {
-  const rows = lines.map((line) => withoutControls(line).split('\t'));
+export function alignTabs(texts: readonly string[]): string {
+  const lines = texts.flatMap((text) => withoutControls(text).split('\n'));
+  const rows = lines.map((line) => line.split('\t'));
   const columns = rows.reduce((most, cells) => Math.max(most, cells.length - 1), 0);
   for (let column = 0; column < columns; column += 1) {
     const hasColumn = (at: number) => (rows[at]?.length ?? 0) - 1 > column;

@@ -1,6 +1,6 @@
-import { isObject, type JsonObject, type JsonValue, member } from '@wheelhouse/machinery';
-import { listAt, objectAt, textAt } from '../objects.ts';
-import { annotationLengthMax, metadataLines } from './metadata.ts';
+import { goPlain, isObject, type JsonObject, member } from '@wheelhouse/machinery';
+import { listAt, objectAt, textAt, valueAt } from '../objects.ts';
+import { annotationLengthMax, metadataLines, shortened } from './metadata.ts';
 
 /** A member of a volume's source: its title, its path, and the text if it is missing. */
 type Member = readonly [title: string, name: string, missing: string];
@@ -251,31 +251,14 @@ export function sourceLines(volume: JsonObject, kind: VolumeKind): string[] {
 }
 
 function memberLine([title, name, missing]: Member, values: JsonObject, kind: VolumeKind): string {
-  const value = valueAt(values, name);
+  const value = valueAt(values, ...name.split('.'));
   // kubectl has no colon after this title.
   const separator = name === 'iscsiInterface' ? '\t' : ':\t';
   if (name === 'targetWWNs' && Array.isArray(value)) return `    ${title}:\t${value.join(', ')}`;
-  const text = name === 'secretRef' && isObject(value) ? referenceText(value, kind) : goText(value);
-  return `    ${title}${separator}${text ?? missing}`;
-}
-
-/** The value at a path of names; undefined if it is missing. */
-function valueAt(values: JsonObject, path: string): JsonValue | undefined {
-  const [first = '', ...rest] = path.split('.');
-  const value = member(values, first);
-  if (rest.length === 0) return value;
-  return isObject(value) ? valueAt(value, rest.join('.')) : undefined;
-}
-
-/** A value as Go prints it; undefined if it is missing. */
-function goText(value: JsonValue | undefined): string | undefined {
-  if (value === undefined || value === null) return undefined;
-  if (Array.isArray(value)) return `[${value.map(String).join(' ')}]`;
-  if (!isObject(value)) return String(value);
-  const pairs = Object.keys(value)
-    .sort()
-    .map((key) => `${key}:${String(value[key])}`);
-  return `map[${pairs.join(' ')}]`;
+  if (value === undefined || value === null) return `    ${title}${separator}${missing}`;
+  const text =
+    name === 'secretRef' && isObject(value) ? referenceText(value, kind) : goPlain(value);
+  return `    ${title}${separator}${text}`;
 }
 
 /** The kind of object that a volume belongs to. */
@@ -290,10 +273,7 @@ function referenceText(reference: JsonObject, kind: VolumeKind): string {
 function attributeLines(attributes: JsonObject): string[] {
   const lines = Object.keys(attributes)
     .sort()
-    .map((key) => `${key}=${String(attributes[key])}`)
-    .map((line) =>
-      line.length > annotationLengthMax ? `${line.slice(0, annotationLengthMax)}...` : line,
-    );
+    .map((key) => shortened(`${key}=${String(attributes[key])}`, annotationLengthMax));
   if (lines.length === 0) return ['    VolumeAttributes:\t<none>'];
   return lines.map((line, at) =>
     at === 0 ? `    VolumeAttributes:\t    ${line}` : `        \t    ${line}`,
@@ -337,7 +317,7 @@ const composed: Readonly<Record<string, (values: JsonObject) => string[]>> = {
 
 function projectionLines(source: JsonObject): string[] {
   const { secret, downwardAPI, configMap, serviceAccountToken } = source;
-  const isOptional = (part: JsonObject) => goText(member(part, 'optional')) ?? '<nil>';
+  const isOptional = (part: JsonObject) => goPlain(member(part, 'optional'));
   if (isObject(secret)) {
     return [
       `    SecretName:\t${textAt(secret, 'name')}`,

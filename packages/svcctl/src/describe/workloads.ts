@@ -1,4 +1,11 @@
-import { type JsonObject, member } from '@wheelhouse/machinery';
+import { ApiError } from '@wheelhouse/client';
+import {
+  compareText,
+  humanDuration,
+  isObject,
+  type JsonObject,
+  member,
+} from '@wheelhouse/machinery';
 import { listAt, nameOf, namespaceOf, objectAt, textAt, valueAt } from '../objects.ts';
 import { isSameTemplate, selectorText } from '../rollout/workloads.ts';
 import { metadataLines } from './metadata.ts';
@@ -6,7 +13,9 @@ import {
   containerBlock,
   longTime,
   podTemplateLines,
+  resourceLines,
   seccompLines,
+  spreadLines,
   tolerationLines,
 } from './pod-template.ts';
 import type { RelatedDescriber, RelatedObjects } from './related.ts';
@@ -34,11 +43,11 @@ export function controlledBy(object: JsonObject): string[] {
     : [`Controlled By:\t${textAt(owner, 'kind')}/${textAt(owner, 'name')}`];
 }
 
-const describePod: RelatedDescriber = (pod) => {
+const describePod: RelatedDescriber = (pod, { now }) => {
   const [spec, status] = [objectAt(pod, 'spec'), objectAt(pod, 'status')];
   const node = textAt(spec, 'nodeName');
   const start = textAt(status, 'startTime');
-  const { priority, readinessGates } = spec;
+  const { priority, readinessGates, resources } = spec;
   const conditions = listAt(status, 'conditions');
   const containers = (title: string, name: string, list: string) =>
     containerBlock(title, listAt(spec, list), {
@@ -58,14 +67,17 @@ const describePod: RelatedDescriber = (pod) => {
     `Node:\t${node === '' ? '<none>' : `${node}/${textAt(status, 'hostIP')}`}`,
     ...(start === '' ? [] : [`Start Time:\t${longTime(start)}`]),
     ...metadataLines(pod),
-    ...phaseLines(pod),
+    ...phaseLines(pod, now),
     ...optional('Reason', textAt(status, 'reason')),
     ...optional('Message', textAt(status, 'message')),
-    ...seccompLines(spec),
+    ...seccompLines(spec, ''),
     `IP:\t${textAt(status, 'podIP')}`,
     ...addressLines(status),
     ...controlledBy(pod),
     ...optional('NominatedNodeName', textAt(status, 'nominatedNodeName')),
+    ...(isObject(resources)
+      ? ['Resources:', ...resourceLines(resources).map((line) => `  ${line}`)]
+      : []),
     ...(hasInitial ? containers('Init Containers', 'initContainer', 'initContainers') : []),
     ...containers('Containers', 'container', 'containers'),
     ...(hasEphemeral
@@ -80,15 +92,17 @@ const describePod: RelatedDescriber = (pod) => {
     `QoS Class:\t${textAt(status, 'qosClass')}`,
     ...valuePairs('Node-Selectors', objectAt(spec, 'nodeSelector'), '='),
     ...tolerationLines('Tolerations', spec),
+    ...spreadLines(spec, ''),
   ];
 };
 
-function phaseLines(pod: JsonObject): string[] {
+function phaseLines(pod: JsonObject, now: number): string[] {
   const phase = textAt(pod, 'status', 'phase');
   const deleted = textAt(pod, 'metadata', 'deletionTimestamp');
   if (deleted === '' || phase === 'Failed' || phase === 'Succeeded') return [`Status:\t${phase}`];
   const grace = numberAt(pod, 'metadata', 'deletionGracePeriodSeconds');
-  return ['Status:\tTerminating', `Termination Grace Period:\t${grace}s`];
+  const lasts = humanDuration(now - Date.parse(deleted));
+  return [`Status:\tTerminating (lasts ${lasts})`, `Termination Grace Period:\t${grace}s`];
 }
 
 function addressLines(status: JsonObject): string[] {
@@ -146,15 +160,19 @@ const templateLines = (object: JsonObject): string[] =>
 
 const describeReplicaSet: RelatedDescriber = async (object, related) => {
   const selector = selectorOf(object);
+  const isReplicaSet = textAt(object, 'kind') === 'ReplicaSet';
   const [current, desired] = [numberAt(object, 'status', 'replicas'), replicasOf(object)];
   return [
     `Name:\t${nameOf(object)}`,
     `Namespace:\t${namespaceOf(object)}`,
     `Selector:\t${selector || '<none>'}`,
     ...metadataLines(object),
-    ...controlledBy(object),
+    ...(isReplicaSet ? controlledBy(object) : []),
     `Replicas:\t${current} current / ${desired} desired`,
-    await podCounts(object, selector, related),
+    await podCounts(object, selector, related).catch((error: unknown) => {
+      if (!isReplicaSet || !(error instanceof ApiError)) throw error;
+      return `Pods Status:\terror in fetching pods: ${error.message}`;
+    }),
     ...templateLines(object),
     ...conditionLines(object),
   ];
@@ -248,6 +266,8 @@ const describeDeployment: RelatedDescriber = async (object, related) => {
   ];
 };
 
+const creationOf = (object: JsonObject): string => textAt(object, 'metadata', 'creationTimestamp');
+
 /** The ReplicaSets of a deployment: those of former templates, and that of the current one. */
 async function replicaSetLines(
   deployment: JsonObject,
@@ -256,12 +276,14 @@ async function replicaSetLines(
 ): Promise<string[]> {
   const uid = textAt(deployment, 'metadata', 'uid');
   const template = objectAt(deployment, 'spec', 'template');
-  const sets = (await related.list('ReplicaSet', { labelSelector })).filter(
+  const sets = (await related.listOrNone('ReplicaSet', { labelSelector })).filter(
     (set) => textAt(controllerOf(set), 'uid') === uid,
   );
   if (sets.length === 0) return [];
-  const isCurrent = (set: JsonObject) =>
-    isSameTemplate(objectAt(set, 'spec', 'template'), template);
+  // Of several sets with the current template, the oldest one is the current set.
+  const current = sets
+    .toSorted((left, right) => compareText(creationOf(left), creationOf(right)))
+    .find((set) => isSameTemplate(objectAt(set, 'spec', 'template'), template));
   const text = (list: readonly JsonObject[]) =>
     list
       .map((set) => {
@@ -270,8 +292,8 @@ async function replicaSetLines(
       })
       .join(', ') || '<none>';
   return [
-    `OldReplicaSets:\t${text(sets.filter((set) => !isCurrent(set)))}`,
-    `NewReplicaSet:\t${text(sets.filter(isCurrent))}`,
+    `OldReplicaSets:\t${text(sets.filter((set) => set !== current))}`,
+    `NewReplicaSet:\t${text(current === undefined ? [] : [current])}`,
   ];
 }
 

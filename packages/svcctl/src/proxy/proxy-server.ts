@@ -131,7 +131,8 @@ export function createProxyFilter(flags: ProxyFilterFlags): ProxyFilter {
 }
 
 function compileList(list: string): readonly RE2JS[] {
-  return list.split(',').map((text) => {
+  // An empty list matches nothing, unlike an empty expression.
+  return (list === '' ? [] : list.split(',')).map((text) => {
     try {
       return RE2JS.compile(text);
     } catch (error) {

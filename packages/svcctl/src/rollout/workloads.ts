@@ -1,5 +1,6 @@
 import { ApiError, type ApiResource } from '@wheelhouse/client';
 import {
+  compareText,
   isObject,
   type JsonObject,
   type JsonValue,
@@ -17,6 +18,7 @@ import {
   objectAt,
   quotedLabel,
   textAt,
+  textsAt,
   withGroup,
 } from '../objects.ts';
 import {
@@ -147,29 +149,33 @@ function withCause(template: JsonObject, name: string, cause: string): JsonObjec
   return { ...template, metadata: { ...metadata, annotations } };
 }
 
-/** Formats an object's label selector as a query parameter. */
+/** Formats an object's label selector as a query parameter, with its requirements sorted by key. */
 export function selectorText(selector: JsonObject): string {
-  const labels = objectAt(selector, 'matchLabels');
-  const pairs = Object.keys(labels)
-    .sort()
-    .map((key) => `${key}=${String(labels[key])}`);
+  const labels = Object.entries(objectAt(selector, 'matchLabels')).map(
+    ([key, value]) => [key, `${key}=${String(value)}`] as const,
+  );
   const expressions = listAt(selector, 'matchExpressions').map((expression) => {
     const key = textAt(expression, 'key');
-    const values = Array.isArray(expression['values'])
-      ? expression['values'].map(String).join(',')
-      : '';
-    switch (textAt(expression, 'operator')) {
-      case 'In':
-        return `${key} in (${values})`;
-      case 'NotIn':
-        return `${key} notin (${values})`;
-      case 'DoesNotExist':
-        return `!${key}`;
-      default:
-        return key;
-    }
+    return [key, requirementText(key, expression)] as const;
   });
-  return [...pairs, ...expressions].join(',');
+  return [...labels, ...expressions]
+    .sort(([left], [right]) => compareText(left, right))
+    .map(([, text]) => text)
+    .join(',');
+}
+
+function requirementText(key: string, expression: JsonObject): string {
+  const values = textsAt(expression, 'values').sort().join(',');
+  switch (textAt(expression, 'operator')) {
+    case 'In':
+      return `${key} in (${values})`;
+    case 'NotIn':
+      return `${key} notin (${values})`;
+    case 'DoesNotExist':
+      return `!${key}`;
+    default:
+      return key;
+  }
 }
 
 /** Whether two templates are equal except for the label that distinguishes ReplicaSets. */

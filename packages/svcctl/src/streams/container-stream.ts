@@ -30,8 +30,9 @@ export async function connectStreams(
   path: string,
   streams: ContainerStreams,
 ): Promise<void> {
-  const { signal } = session.io;
-  const connection = await session.client.webSocket({ path, protocols, signal });
+  const { clock, io } = session;
+  const { signal } = io;
+  const connection = await session.client.webSocket({ path, protocols, signal, clock });
   const { messages, protocol } = connection;
   const stopFollowing = followSize(messages, streams.terminal);
   const sending = sendInput(messages, {

@@ -1,10 +1,10 @@
-import { watchEvents } from '@wheelhouse/client';
 import { errorText, isObject, type JsonObject } from '@wheelhouse/machinery';
 import { attachTo, createWriter } from '../commands/streams/exec.ts';
 import { CliError, CommandExit } from '../io.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
 import { type Target, targetOf, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
+import { followObject } from '../watch.ts';
 import { podTimeoutMs, selectContainer } from './pods.ts';
 
 /**
@@ -131,21 +131,12 @@ async function waitForPod(
   },
 ): Promise<JsonObject> {
   const { test, timeoutMs } = options;
-  const path = targetPath({ ...target, name: undefined });
-  const fieldSelector = `metadata.name=${target.name ?? ''}`;
   return session.waitFor(timeoutMs, async (signal) => {
-    for (;;) {
-      const pod = await session.client.get(targetPath(target));
-      if (test(pod)) return pod;
-      const resourceVersion = textAt(pod, 'metadata', 'resourceVersion');
-      const query = { watch: 'true', fieldSelector, resourceVersion };
-      const stream = await session.client.stream({ path, query, signal });
-      for await (const event of watchEvents(stream.body)) {
-        if (event.type !== 'MODIFIED') break;
-        if (!test(event.object)) continue;
-        stream.body.destroy();
-        return event.object;
-      }
+    for await (const state of followObject(session, { target, signal })) {
+      if (state.type === 'present' && test(state.object)) return state.object;
+      // Fails with the server's error, unless another Pod has the name by now.
+      if (state.type !== 'present') await session.client.get(targetPath(target));
     }
+    throw signal.reason;
   });
 }

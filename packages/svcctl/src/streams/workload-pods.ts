@@ -1,8 +1,8 @@
-import { watchEvents } from '@wheelhouse/client';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { listAt, textAt } from '../objects.ts';
 import { itemsWithType, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
+import { watch } from '../watch.ts';
 
 /** What a Pod is for: to print its log, or to connect to it. */
 type Purpose = 'logs' | 'stream';
@@ -25,11 +25,9 @@ export async function waitForPods(
       const [first, ...others] = byPreference(itemsWithType(list), purpose);
       if (first !== undefined) return [first, ...others];
       const resourceVersion = textAt(list, 'metadata', 'resourceVersion');
-      const query = { watch: 'true', labelSelector, resourceVersion };
-      const stream = await client.stream({ path, query, signal });
-      for await (const { type, object } of watchEvents(stream.body)) {
+      const query = { labelSelector, resourceVersion };
+      for await (const { type, object } of watch(session, { path, query, signal })) {
         if (type !== 'ADDED' && type !== 'MODIFIED') break;
-        stream.body.destroy();
         return [object];
       }
     }

@@ -1,8 +1,8 @@
-import { type JsonObject, parseQuantity } from '@wheelhouse/machinery';
+import type { JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
 import type { FlagSpec } from '../../flags.ts';
 import { CliError, usageError } from '../../io.ts';
-import { listAt, nameOf, namespaceOf, objectAt } from '../../objects.ts';
+import { amountRoundedUp, listAt, nameOf, namespaceOf, objectAt } from '../../objects.ts';
 import { alignLines, noHeadersFlag } from '../../output/table.ts';
 import {
   allNamespacesFlag,
@@ -161,10 +161,10 @@ async function reportNoPods(session: Session): Promise<number> {
   return 0;
 }
 
-/** Resource usage: CPU in thousandths of a core, memory in bytes. */
+/** Resource usage in billionths of a core and of a byte. */
 interface Usage {
-  readonly cpu: number;
-  readonly memory: number;
+  readonly cpu: bigint;
+  readonly memory: bigint;
 }
 
 interface UsageRow {
@@ -173,19 +173,15 @@ interface UsageRow {
   readonly usage: Usage;
 }
 
-/** An amount in units of `nanoUnit` billionths, rounded up; 0 if malformed. */
-function roundUpAmount(amounts: JsonObject, name: string, nanoUnit: bigint): number {
-  const quantity = parseQuantity(String(amounts[name] ?? '0'));
-  if ('error' in quantity) return 0;
-  return Number((quantity.nano + nanoUnit - 1n) / nanoUnit);
-}
+/** The units in which usage is compared and printed: thousandths of a core, and bytes. */
+const nanoUnits: Usage = { cpu: 1_000_000n, memory: 1_000_000_000n };
 
-const thousandth = 1_000_000n;
-const whole = 1_000_000_000n;
+const roundedUp = (usage: Usage, name: keyof Usage): bigint =>
+  (usage[name] + nanoUnits[name] - 1n) / nanoUnits[name];
 
-const usageOf = (amounts: JsonObject): Usage => ({
-  cpu: roundUpAmount(amounts, 'cpu', thousandth),
-  memory: roundUpAmount(amounts, 'memory', whole),
+const usageOf = ({ cpu, memory }: JsonObject): Usage => ({
+  cpu: amountRoundedUp(cpu, 1n),
+  memory: amountRoundedUp(memory, 1n),
 });
 
 const usageOfNode = (metrics: JsonObject): UsageRow => ({
@@ -207,8 +203,8 @@ const usageOfPod = (metrics: JsonObject): UsageRow => ({
 });
 
 const sumOf = (list: readonly UsageRow[]): Usage => ({
-  cpu: list.reduce((sum, { usage }) => sum + usage.cpu, 0),
-  memory: list.reduce((sum, { usage }) => sum + usage.memory, 0),
+  cpu: list.reduce((sum, { usage }) => sum + usage.cpu, 0n),
+  memory: list.reduce((sum, { usage }) => sum + usage.memory, 0n),
 });
 
 /** Sorts by name, or by usage in descending order. */
@@ -219,16 +215,21 @@ function sortRows<Row extends UsageRow>({ flags }: Session, rows: readonly Row[]
     return leftName === rightName ? 0 : (leftName ?? '') < (rightName ?? '') ? -1 : 1;
   };
   if (by !== 'cpu' && by !== 'memory') return rows.toSorted(nameOrder);
-  return rows.toSorted((left, right) => right.usage[by] - left.usage[by]);
+  return rows.toSorted((left, right) =>
+    Number(roundedUp(right.usage, by) - roundedUp(left.usage, by)),
+  );
 }
 
-function usageCells({ cpu, memory }: Usage, available?: JsonObject): string[] {
-  const cells = [`${cpu}m`, `${Math.trunc(memory / (1024 * 1024))}Mi`];
-  if (available === undefined) return cells;
+function usageCells(usage: Usage, available?: JsonObject): string[] {
+  const cpu = `${roundedUp(usage, 'cpu')}m`;
+  const memory = `${roundedUp(usage, 'memory') / (1024n * 1024n)}Mi`;
+  if (available === undefined) return [cpu, memory];
   const total = usageOf(available);
-  const percent = (part: number, all: number) =>
-    all === 0 ? '<unknown>' : `${Math.trunc((part / all) * 100)}%`;
-  return [cells[0] ?? '', percent(cpu, total.cpu), cells[1] ?? '', percent(memory, total.memory)];
+  const percent = (name: keyof Usage) => {
+    const all = roundedUp(total, name);
+    return all === 0n ? '<unknown>' : `${(roundedUp(usage, name) * 100n) / all}%`;
+  };
+  return [cpu, percent('cpu'), memory, percent('memory')];
 }
 
 function sumLines(pods: readonly UsageRow[], columns: number): string[][] {

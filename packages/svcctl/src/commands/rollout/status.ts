@@ -1,5 +1,4 @@
-import { watchEvents } from '@wheelhouse/client';
-import { isObject, type JsonObject } from '@wheelhouse/machinery';
+import type { JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
 import { reportFailures, visitEach } from '../../errors.ts';
 import { CliError } from '../../io.ts';
@@ -14,9 +13,9 @@ import {
   workloadFlags,
   workloadLabel,
 } from '../../rollout/workloads.ts';
-import { type Target, targetPath } from '../../selection.ts';
 import type { Session } from '../../session.ts';
 import { withProgress } from '../../terminal.ts';
+import { followObject } from '../../watch.ts';
 
 /** The progress of a rollout. */
 interface RolloutStatus {
@@ -134,49 +133,6 @@ function statefulSetStatus(object: JsonObject): RolloutStatus {
   };
 }
 
-/** The state of a followed object. */
-type ObjectState =
-  | { readonly type: 'present'; readonly object: JsonObject }
-  | { readonly type: 'deleted' };
-
-/**
- * Follows an object by name: yields its current state, then each change. Waits for an object that
- * does not exist yet, and lists again when the server ends a watch. Rejects when `signal` aborts.
- */
-async function* followObject(
-  session: Session,
-  { target, signal }: { readonly target: Target; readonly signal: AbortSignal },
-): AsyncGenerator<ObjectState> {
-  const path = targetPath({ ...target, name: undefined });
-  const fieldSelector = `metadata.name=${target.name ?? ''}`;
-  let last = '';
-  for (;;) {
-    signal.throwIfAborted();
-    const { object: list } = await session.client.send({ path, query: { fieldSelector }, signal });
-    const [item] = Array.isArray(list.items) ? list.items.filter(isObject) : [];
-    const version = item === undefined ? '' : textAt(item, 'metadata', 'resourceVersion');
-    if (item === undefined && last !== '') yield { type: 'deleted' };
-    if (item !== undefined && version !== last) {
-      const type = { apiVersion: list.apiVersion, kind: target.resource.kind };
-      yield { type: 'present', object: { ...type, ...item } };
-    }
-    last = version;
-    const resourceVersion = textAt(list, 'metadata', 'resourceVersion');
-    const query = { watch: 'true', fieldSelector, resourceVersion };
-    const stream = await session.client.stream({ path, query, signal });
-    try {
-      for await (const event of watchEvents(stream.body)) {
-        if (event.type === 'ERROR') break;
-        if (event.type === 'BOOKMARK') continue;
-        last = event.type === 'DELETED' ? '' : textAt(event.object, 'metadata', 'resourceVersion');
-        yield last === '' ? { type: 'deleted' } : { type: 'present', object: event.object };
-      }
-    } finally {
-      stream.body.destroy();
-    }
-  }
-}
-
 export const statusCommand: Command = {
   name: 'status',
   completes: 'objects',
@@ -230,6 +186,8 @@ async function awaitRollout(
   try {
     for await (const state of followObject(session, { target, signal })) {
       if (state.type === 'deleted') throw new CliError('object has been deleted');
+      // The object may not exist yet.
+      if (state.type !== 'present') continue;
       const { message, done } = statusOf(state.object);
       session.io.out(message);
       if (done || !session.flags.boolean('watch', true)) return;

@@ -253,8 +253,9 @@ async function isRemoteFolder(to: ContainerFile): Promise<boolean> {
     await runInContainer(to, ['test', '-d', to.file], { output: discard });
     return true;
   } catch (error) {
-    if (error instanceof CommandExit) return false;
-    throw error;
+    // The container may have tar without test; what prevents tar, too, is reported by it.
+    if (to.session.io.signal.aborted) throw error;
+    return false;
   }
 }
 

@@ -10,7 +10,7 @@ import {
   whenAborted,
 } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
-import { describeError } from '../../errors.ts';
+import { describeError, visitEach } from '../../errors.ts';
 import { CliError, usageError } from '../../io.ts';
 import { listAt, nameOf, textAt } from '../../objects.ts';
 import { getByLabel } from '../../selection.ts';
@@ -84,9 +84,9 @@ function resolveForward(
   const { local, remote } = splitPort(text);
   const portOfService = service === undefined ? undefined : servicePort(service, remote);
   const targetText =
-    portOfService === undefined
+    service === undefined || portOfService === undefined
       ? remote
-      : targetPortText(portOfService['targetPort'], portOfService['port']);
+      : targetPortText(service, portOfService);
   const forward = {
     remote: isNumber(targetText) ? Number(targetText) : containerPort(pod, targetText),
     local: isNumber(local) ? Number(local) : 0,
@@ -95,6 +95,13 @@ function resolveForward(
     // A local name must be the same as the remote one.
     if (local !== remote) throw new CliError(`invalid ports ${JSON.stringify(text)}`);
     forward.local = portOfService === undefined ? forward.remote : Number(portOfService['port']);
+  }
+  if (service === undefined) {
+    const ports = listAt(pod, 'spec', 'containers').flatMap((each) => listAt(each, 'ports'));
+    checkProtocols(
+      ports.filter(({ containerPort }) => containerPort === forward.remote),
+      remote,
+    );
   }
   if (forward.remote === 0) throw new CliError('remote port must be > 0');
   if (Math.max(forward.local, forward.remote) > portMax) {
@@ -105,23 +112,31 @@ function resolveForward(
 
 const isNumber = (text: string) => /^\d+$/.test(text);
 
-/** The target port of a Service, by default its own port. */
-const targetPortText = (target: unknown, port: unknown) =>
-  String(target === undefined || target === 0 ? port : target);
+/** The target port of a Service's port, by default the same; a headless Service has no other. */
+function targetPortText(service: JsonObject, { targetPort, port }: JsonObject): string {
+  const isHeadless = textAt(service, 'spec', 'clusterIP') === 'None';
+  return String(isHeadless || targetPort === undefined || targetPort === 0 ? port : targetPort);
+}
 
 function servicePort(service: JsonObject, portText: string): JsonObject {
   const ports = listAt(service, 'spec', 'ports');
-  const port = ports.find((port) =>
-    isNumber(portText) ? port['port'] === Number(portText) : port['name'] === portText,
-  );
+  const named = ports.find((candidate) => candidate['name'] === portText);
+  const number = isNumber(portText) ? Number(portText) : named?.['port'];
+  const sameNumber = ports.filter((candidate) => candidate['port'] === number);
+  const [port] = sameNumber;
   if (port === undefined) {
     const what = isNumber(portText) ? `a service port ${portText}` : `a named port '${portText}'`;
     throw new CliError(`Service '${nameOf(service)}' does not have ${what}`);
   }
-  if (port['protocol'] === 'UDP') {
-    throw new CliError(`UDP protocol is not supported for ${portText}`);
-  }
+  checkProtocols(sameNumber, portText);
   return port;
+}
+
+/** Throws CliError if the ports of one number are reached by UDP and not by TCP. */
+function checkProtocols(ports: readonly JsonObject[], portText: string): void {
+  const protocols = new Set(ports.map(({ protocol }) => protocol));
+  if (!protocols.has('UDP') || protocols.has('TCP')) return;
+  throw new CliError(`UDP protocol is not supported for ${portText}`);
 }
 
 function containerPort(pod: JsonObject, name: string): number {
@@ -140,8 +155,9 @@ async function serve(
   pathTo: (remote: number) => Promise<string>,
 ): Promise<void> {
   const { io, flags } = session;
-  const addresses = flags.list('address').length === 0 ? ['localhost'] : flags.list('address');
-  const hosts = addresses.flatMap((address) =>
+  const addresses = flags.commaSeparated('address');
+  // Many machines have only one of the addresses of localhost.
+  const groups = (addresses.length === 0 ? ['localhost'] : addresses).map((address) =>
     address === 'localhost' ? ['127.0.0.1', '::1'] : [address],
   );
   const servers: Server[] = [];
@@ -153,9 +169,15 @@ async function serve(
     return forwardConnection(session, { socket, forward, path: () => pathTo(forward.remote) });
   };
   try {
+    let isListening = false;
     for (const forward of forwards) {
-      const opened = await openPorts(session, { hosts, forward, accept });
-      appendAll(servers, opened);
+      const opened = await openPorts(session, { groups, forward, accept });
+      appendAll(servers, opened.servers);
+      isListening ||= opened.isComplete;
+    }
+    if (!isListening) {
+      const ports = forwards.map(({ local, remote }) => `{${local} ${remote}}`).join(' ');
+      throw new CliError(`unable to listen on any of the requested ports: [${ports}]`);
     }
     await new Promise<void>((resolve) => {
       whenAborted(io.signal, { where: 'client', end: () => resolve() }, resolve);
@@ -166,36 +188,39 @@ async function serve(
   }
 }
 
-/** Listens on all available addresses. Rejects with CliError if there are none. */
+/**
+ * Listens on all available addresses. Reports the others; a port is complete with one address of
+ * each group.
+ */
 async function openPorts(
   session: Session,
   options: {
-    readonly hosts: readonly string[];
+    readonly groups: readonly (readonly string[])[];
     readonly forward: Forward;
     readonly accept: (forward: Forward) => (socket: Socket) => Promise<void>;
   },
-): Promise<Server[]> {
+): Promise<{ readonly servers: readonly Server[]; readonly isComplete: boolean }> {
   const { io } = session;
-  const { hosts, accept } = options;
+  const { groups, accept } = options;
   let { forward } = options;
   const servers: Server[] = [];
-  for (const host of hosts) {
-    try {
+  let isComplete = true;
+  for (const hosts of groups) {
+    const failures = await visitEach(io, hosts, async (host) => {
       const { server, port } = await openPort({ host, forward, accept });
       servers.push(server);
       // Use the same port number for all addresses.
       forward = { ...forward, local: port };
       const shown = net.isIPv6(host) ? `[${host}]` : host;
       io.out(`Forwarding from ${shown}:${port} -> ${forward.remote}\n`);
-    } catch (error) {
-      // Ignore a failure of the last address, since many machines have only one address family.
-      if (host === hosts.at(-1) && servers.length > 0) continue;
-      io.err(`Unable to listen on port ${forward.local}: ${errorText(error)}\n`);
+    });
+    if (failures.length < hosts.length) continue;
+    isComplete = false;
+    for (const failure of failures) {
+      io.err(`Unable to listen on port ${forward.local}: ${errorText(failure)}\n`);
     }
   }
-  if (servers.length > 0) return servers;
-  const { local, remote } = forward;
-  throw new CliError(`unable to listen on any of the requested ports: [{${local} ${remote}}]`);
+  return { servers, isComplete };
 }
 
 function openPort(options: {
@@ -235,6 +260,7 @@ async function forwardConnection(
       path: await path(),
       protocols,
       signal: io.signal,
+      clock: session.clock,
     });
     const end = () => messages.destroy();
     listen(socket, { where: 'client', end }, { close: end });
