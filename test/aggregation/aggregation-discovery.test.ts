@@ -2,8 +2,10 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { ApiObject } from '@wheelhouse/machinery';
 import { beforeEach, expect, test } from 'vitest';
 import { establish } from '../custom-kinds/custom-kinds.ts';
+import { sample } from '../operations/metric-samples.ts';
 import type { DiscoveredGroup, DiscoveredGroups } from '../support/discovered-groups.ts';
 import { eventually } from '../support/harness.ts';
+import { quickClock } from '../support/quick-clock.ts';
 import {
   apiService,
   apiServices,
@@ -144,6 +146,33 @@ test('ADM-4: aggregated discovery includes the other server’s document', async
     headers: { 'if-none-match': String(headers['etag']) },
   });
   expect(again.status).toBe(304);
+});
+
+test('OPS-1: a document that another server repeats each minute is not built again', async () => {
+  const own = await withExtension({ clock: quickClock(100) });
+  const group = 'repeated.example.com';
+  let reads = 0;
+  own.extension.answerOwn = ({ path, response }) => {
+    if (path !== `/apis/${group}/v1`) return false;
+    reads += 1;
+    json(response, resourceList(`${group}/v1`, 'things'));
+    return true;
+  };
+  await handOver(own.server, own.extension, { group });
+  const read = async () => {
+    const { body } = await own.server.get<DiscoveredGroups>('/apis', { accept });
+    return body.items.find(({ metadata }) => metadata.name === group)?.versions[0];
+  };
+  const built = async () => {
+    expect((await read())?.resources).toHaveLength(1);
+    const { text } = await own.server.get('/metrics');
+    return sample(text, 'aggregator_discovery_aggregation_count_total');
+  };
+  await eventually(async () => (await read())?.freshness === 'Current', 'the first document');
+  const before = await built();
+  const last = reads + 5;
+  await eventually(async () => reads >= last, 'more reads');
+  expect(await built()).toBe(before);
 });
 
 test('ADM-4: without aggregated discovery the server reads resource lists', async () => {

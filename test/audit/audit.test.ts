@@ -4,6 +4,7 @@ import { expect, test, vi } from 'vitest';
 import { untilEnd } from '../support/cleanup.ts';
 import { configMap, eventually, startTestServer } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
+import { startWebhookService } from '../support/webhook-service.ts';
 import { withServer } from '../support/with-server.ts';
 import { type AuditEvent, auditFolder, named } from './audit-run.ts';
 
@@ -384,6 +385,31 @@ test('OPS-2: a slow request is annotated with its latency', async () => {
   watch.close();
   const { annotations } = await own.lastOf(id);
   expect(annotations['apiserver.latency.svc.io/total']).toMatch(/^1m30(\.\d+)?s$/);
+});
+
+test('OPS-2: a request is received before its token is reviewed', async () => {
+  const own = untilEnd(auditFolder({ rules: [{ level: 'Metadata' }] }));
+  const clock = quickClock(1);
+  const service = await untilEnd(startWebhookService());
+  service.answer = () => {
+    clock.skip(2000);
+    const apiVersion = 'authentication.svc.io/v1';
+    const status = { authenticated: true, user: { username: 'amy' } };
+    return { apiVersion, kind: 'TokenReview', status };
+  };
+  const webhook = { configFile: service.kubeconfig(), version: 'v1', cacheTtlMs: 0 };
+  const auditedServer = await withServer({
+    audit: own.settings,
+    clock,
+    authentication: { webhook },
+  });
+  const { id, headers } = named();
+  await auditedServer.get(maps, { headers, token: 'of-amy' });
+  const { requestReceivedTimestamp, stageTimestamp, annotations, user } = await own.lastOf(id);
+  expect(user.username).toBe('amy');
+  const tookMs = Date.parse(stageTimestamp) - Date.parse(requestReceivedTimestamp);
+  expect(tookMs).toBeGreaterThanOrEqual(2000);
+  expect(annotations['apiserver.latency.svc.io/total']).toMatch(/^\d+(\.\d+)?s$/);
 });
 
 test('OPS-2: credentials in a query are not recorded', async () => {

@@ -218,10 +218,13 @@ describe('aggregated discovery', () => {
       expect(answer.text, path).toContain(kind);
     }
     const form = aggregated().replace('application/json', type);
+    const yaml = aggregated().replace('application/json', 'application/yaml');
     for (const path of ['/api', '/apis']) {
       const json = await server.get(path, { accept: aggregated() });
+      expect((await server.get(path, { accept: yaml })).text, path).toMatch(/^apiVersion: /);
       const answer = await server.get(path, { accept: `${form},application/json` });
       expect([answer.status, answer.headers['content-type']], path).toEqual([200, form]);
+      expect(answer.text.startsWith('k8s\0'), path).toBe(true);
       expect(answer.text, path).toContain('APIGroupDiscoveryList');
       expect(answer.headers.etag, path).toBe(json.headers.etag);
       const etag = String(answer.headers.etag);

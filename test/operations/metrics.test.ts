@@ -83,7 +83,7 @@ describe('OPS-1: /metrics', () => {
       [of('PATCH', 'resource', 200), 1],
       [of('APPLY', 'resource', 201), 1],
       [of('DELETE', 'resource', 200), 1],
-      [of('DELETECOLLECTION', 'namespace', 200), 1],
+      [of('DELETE', 'namespace', 200), 1],
     ] as const) {
       const name = 'apiserver_request_total';
       const [then, now] = [sample(before, name, labels), sample(after, name, labels)];

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { readOptions } from '@wheelhouse/server/testing';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { sample } from '../operations/metric-samples.ts';
 import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
 import {
   adminToken,
@@ -153,6 +154,40 @@ describe('logs', () => {
     expect(kubelet.headers.cookie).toBeUndefined();
     request.destroy();
     await eventually(async () => isGone, 'the end of the request at the kubelet');
+  });
+
+  test('OPS-1: streams are shown while they are open, and counted once when they end', async () => {
+    const server = await withPod();
+    const scrape = async () => (await server.get('/metrics')).text;
+    const labels = (subresource: string, code: string) => ({ verb: 'CONNECT', subresource, code });
+    const open = async (subresource: string) =>
+      sample(await scrape(), 'apiserver_longrunning_requests', { verb: 'CONNECT', subresource });
+    const total = async (subresource: string, code: string) =>
+      sample(await scrape(), 'apiserver_request_total', labels(subresource, code)) || 0;
+
+    let finish = () => {};
+    kubelet.answer = (_, response) => {
+      response.write('one\n');
+      finish = () => void response.end();
+    };
+    const log = http1(server, `${pods}/p/log?container=a&follow=true`);
+    const answer = await new Promise<IncomingMessage>((resolve) => {
+      log.on('response', resolve);
+      log.end();
+    });
+    answer.resume();
+    expect([await open('log'), await total('log', '200')]).toEqual([1, 0]);
+    finish();
+    await eventually(async () => (await open('log')) === 0, 'the end of the log');
+    expect(await total('log', '200')).toBe(1);
+
+    echo(kubelet);
+    const opened = await upgraded(server, `${pods}/p/attach?container=a`);
+    if (!('socket' in opened)) throw new Error(JSON.stringify(opened));
+    expect([await open('attach'), await total('attach', '101')]).toEqual([1, 0]);
+    opened.socket.end();
+    await eventually(async () => (await open('attach')) === 0, 'the end of the stream');
+    expect(await total('attach', '101')).toBe(1);
   });
 
   test('API-1: a complete log ends, and an interrupted one is cut off', async () => {

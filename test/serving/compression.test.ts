@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import http2 from 'node:http2';
 import { gunzipSync } from 'node:zlib';
 import { beforeAll, expect, test } from 'vitest';
+import { establish } from '../custom-kinds/custom-kinds.ts';
 import { sample } from '../operations/metric-samples.ts';
 import { adminToken, configMap, freshNamespace, type TestServer } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
@@ -87,6 +88,33 @@ test('CODEC-7: pretty and YAML answers are compressed, too', async () => {
     expect(packed.headers['content-encoding']).toBe('gzip');
     expect(gunzipSync(packed.bytes).toString('utf8') === plain.text).toBe(true);
   }
+});
+
+test('CODEC-7: long aggregated discovery is compressed', async () => {
+  const own = await withServer();
+  const categories = Array.from({ length: 2500 }, (_, n) => `category-${n}-${'x'.repeat(45)}`);
+  const names = { plural: 'tabs', kind: 'Tab', names: { categories } };
+  await establish(own, { group: 'stable.example.com', ...names });
+  const form = 'g=apidiscovery.svc.io;v=v2;as=APIGroupDiscoveryList';
+  for (const type of ['application/json', 'application/yaml']) {
+    const accept = `${type};${form}`;
+    const plain = await own.get('/apis', { accept });
+    expect(plain.headers).not.toHaveProperty('content-encoding');
+    const packed = await fetchRaw('/apis', { accept, 'accept-encoding': 'gzip' }, own);
+    expect(packed.headers).toMatchObject({
+      'content-encoding': 'gzip',
+      'content-type': accept,
+      etag: plain.headers['etag'],
+      vary: 'Accept, Accept-Encoding',
+    });
+    expect(gunzipSync(packed.bytes).toString('utf8') === plain.text).toBe(true);
+  }
+  const core = await fetchRaw(
+    '/api',
+    { accept: `application/json;${form}`, 'accept-encoding': 'gzip' },
+    own,
+  );
+  expect(core.headers).not.toHaveProperty('content-encoding');
 });
 
 test('CODEC-7: short answers, other clients, writes, and watches are not compressed', async () => {

@@ -40,7 +40,7 @@ export {
   type WholeResponse,
   wholeBytes,
 } from './base/exchange.ts';
-export { createExpiringCache } from './base/expiring-cache.ts';
+export { createExpiringCache, sharedPromise } from './base/expiring-cache.ts';
 export type { MaybePromise } from './base/faults.ts';
 export {
   background,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { FakeClock } from './clock.ts';
-import { createExpiringCache } from './expiring-cache.ts';
+import { createExpiringCache, sharedPromise } from './expiring-cache.ts';
 
 test('a value is cached until it expires', () => {
   const clock = new FakeClock();
@@ -23,4 +23,19 @@ test('the least recently used value is evicted', () => {
   expect(['a', 'b', 'c', 'd'].map((key) => cache.get(key))).toEqual([0, undefined, 2, 3]);
   for (let index = 0; index < 100; index += 1) cache.set(`junk${index}`, index, 1000);
   expect(cache.size).toBe(3);
+});
+
+test('a promise is shared unless it rejects', async () => {
+  const promises = new Map<string, Promise<number>>();
+  let made = 0;
+  const make = async () => {
+    made += 1;
+    if (made === 1) throw new Error('failed');
+    return made;
+  };
+  const first = sharedPromise(promises, 'a', make);
+  expect(sharedPromise(promises, 'a', make)).toBe(first);
+  await expect(first).rejects.toThrow('failed');
+  expect(await sharedPromise(promises, 'a', make)).toBe(2);
+  expect(await sharedPromise(promises, 'a', make)).toBe(2);
 });

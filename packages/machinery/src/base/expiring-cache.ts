@@ -43,3 +43,26 @@ export function createExpiringCache<Value>(options: {
     },
   };
 }
+
+/**
+ * Returns the promise under a key, which `make` creates if there is none. One that rejects is
+ * removed, so that the next call tries again.
+ */
+export function sharedPromise<Key, Value>(
+  promises: {
+    get(key: Key): Promise<Value> | undefined;
+    set(key: Key, promise: Promise<Value>): unknown;
+    delete(key: Key): boolean;
+  },
+  key: Key,
+  make: () => Promise<Value>,
+): Promise<Value> {
+  const existing = promises.get(key);
+  if (existing !== undefined) return existing;
+  const made = make();
+  promises.set(key, made);
+  made.catch(() => {
+    if (promises.get(key) === made) promises.delete(key);
+  });
+  return made;
+}

@@ -91,6 +91,24 @@ describe('the text', () => {
     expect(shown()?.[3]).toBe(101);
   });
 
+  test('is in parts, which a metric that is set again meanwhile does not repeat', () => {
+    const registry = create();
+    const family = registry.gauge({ ...plain, name: 'level', labels: ['n'] });
+    const set = () => {
+      family.clear();
+      for (let n = 0; n < 5000; n += 1) family.of(String(n)).set(n);
+    };
+    set();
+    const whole = registry.render();
+    const parts: string[] = [];
+    for (const part of registry.parts()) {
+      parts.push(part);
+      set();
+    }
+    expect(parts.join('')).toBe(whole);
+    expect(Math.max(...parts.map(({ length }) => length))).toBeLessThan(20_000);
+  });
+
   test('omits metrics without series', () => {
     const registry = create();
     const family = registry.gauge({ ...plain, name: 'g' });

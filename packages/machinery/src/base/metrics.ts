@@ -155,7 +155,9 @@ export interface MetricRegistry {
   summary(definition: SummaryDefinition): Family<Summary>;
   /** All registered metrics, including hidden ones. */
   definitions(): Iterable<RegisteredMetric>;
-  /** All metrics in text format version 0.0.4, sorted by name. */
+  /** All metrics in text format version 0.0.4, sorted by name, in parts of about a millisecond. */
+  parts(): Iterable<string>;
+  /** The same as one text. */
   render(): string;
 }
 
@@ -185,7 +187,7 @@ export function createMetricRegistry(options: {
   readonly onUnexpected?: () => void;
   readonly onDeprecated?: (metric: { readonly name: string; readonly from: string }) => void;
 }): MetricRegistry {
-  const shown = new Map<string, { lines(): string }>();
+  const shown = new Map<string, { parts(): Iterable<string> }>();
   const all: RegisteredMetric[] = [];
   const register = <Series>(definition: MetricDefinition, parts: Parts<Series>): Family<Series> => {
     const { name, deprecatedFrom: from } = definition;
@@ -205,6 +207,9 @@ export function createMetricRegistry(options: {
       ? family
       : restrictLabels(definition, family, { allowed, onUnexpected: options.onUnexpected });
   };
+  function* parts(): Generator<string> {
+    for (const name of [...shown.keys()].sort()) yield* shown.get(name)?.parts() ?? [];
+  }
   return {
     counter: (definition) =>
       register<Counter>(definition, { type: 'counter', create: createValue, noop }),
@@ -223,10 +228,8 @@ export function createMetricRegistry(options: {
         noop,
       }),
     definitions: () => all,
-    render() {
-      const names = [...shown.keys()].sort();
-      return names.map((name) => shown.get(name)?.lines() ?? '').join('');
-    },
+    parts,
+    render: () => [...parts()].join(''),
   };
 }
 
@@ -271,7 +274,7 @@ const noop = { add: () => {}, set: () => {}, observe: () => {} };
 function createFamily<Series>(
   definition: MetricDefinition,
   { type, create }: Parts<Series>,
-): Family<Series> & { lines(): string } {
+): Family<Series> & { parts(): Iterable<string> } {
   const { name, labels } = definition;
   // The text format sorts labels by name.
   const ordered = labels.map((label, index) => ({ label, index }));
@@ -293,19 +296,26 @@ function createFamily<Series>(
     },
     remove: (...values) => void series.delete(values.join('\0')),
     clear: () => series.clear(),
-    lines() {
-      if (series.size === 0) return '';
-      const lines = [`# HELP ${name} ${helpOf(definition)}\n`, `# TYPE ${name} ${type}\n`];
-      for (const entry of series.values()) {
+    *parts() {
+      // A copy, because a gauge may be cleared and set again between two parts.
+      const entries = [...series.values()];
+      let text = `# HELP ${name} ${helpOf(definition)}\n# TYPE ${name} ${type}\n`;
+      for (const entry of entries) {
         for (const [suffix, more, value] of entry.series.samples()) {
-          const all = [entry.labels, more].filter((part) => part !== '').join(',');
-          lines.push(`${name}${suffix}${all === '' ? '' : `{${all}}`} ${formatNumber(value)}\n`);
+          const all = entry.labels + (entry.labels === '' || more === '' ? '' : ',') + more;
+          text += `${name}${suffix}${all === '' ? '' : `{${all}}`} ${formatNumber(value)}\n`;
         }
+        if (text.length < partUnits) continue;
+        yield text;
+        text = '';
       }
-      return lines.join('');
+      if (entries.length > 0) yield text;
     },
   };
 }
+
+/** Approximate length of a part of the text, in UTF-16 units. */
+const partUnits = 16 * 1024;
 
 function helpOf(definition: MetricDefinition): string {
   const { stability, deprecatedFrom, help, shownStability } = definition;

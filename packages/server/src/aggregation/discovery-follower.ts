@@ -7,6 +7,7 @@ import {
   isObject,
   type JsonObject,
   type JsonValue,
+  jsonEqual,
   type Logger,
   member,
   type UserInfo,
@@ -137,8 +138,10 @@ export class DiscoveryFollower {
       followed.failures += 1;
     }
     if (this.#followed.get(name) !== followed) return;
-    followed.version = entry;
-    this.#generation += 1;
+    if (followed.version === undefined || !jsonEqual(followed.version, entry)) {
+      followed.version = entry;
+      this.#generation += 1;
+    }
     const retryMs = firstRetryMs * 2 ** Math.min(followed.failures - 1, 10);
     this.#queue.addAfter(name, followed.failures === 0 ? refreshMs : Math.min(refreshMs, retryMs));
   }

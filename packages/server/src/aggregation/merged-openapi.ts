@@ -14,6 +14,7 @@ import {
   StatusError,
   Stride,
   setMember,
+  sharedPromise,
 } from '@wheelhouse/machinery';
 import type { AuthorizedCall } from '../endpoints/call.ts';
 import {
@@ -317,7 +318,8 @@ export class MergedOpenApi {
   readonly #clock: Clock;
   readonly #logger: Logger;
   #converted: ReadonlyMap<string, Converted> = new Map();
-  #whole: { readonly key: string; readonly document: Promise<CachedDocument> } | undefined;
+  /** The merged document by its sources; one at most. */
+  readonly #wholes = new Map<string, Promise<CachedDocument>>();
 
   constructor(options: {
     readonly clock: Clock;
@@ -332,7 +334,7 @@ export class MergedOpenApi {
   /** Replaces the group versions of other servers. */
   update(apis: readonly RemoteApi[]): void {
     this.#remote.update(apis);
-    this.#whole = undefined;
+    this.#wholes.clear();
   }
 
   /**
@@ -381,22 +383,13 @@ export class MergedOpenApi {
   }
 
   /** The merged document, created once for all concurrent requests. */
-  async #merged(
+  #merged(
     own: CachedDocument,
     others: { readonly key: string; readonly parts: readonly OpenApiParts[] },
   ): Promise<CachedDocument> {
     const key = `${own.digest}\n${others.key}`;
-    let whole = this.#whole;
-    if (whole?.key !== key) {
-      whole = { key, document: this.#merge(own, others.parts) };
-      this.#whole = whole;
-    }
-    try {
-      return await whole.document;
-    } catch (error) {
-      if (this.#whole === whole) this.#whole = undefined;
-      throw error;
-    }
+    if (!this.#wholes.has(key)) this.#wholes.clear();
+    return sharedPromise(this.#wholes, key, () => this.#merge(own, others.parts));
   }
 
   async #merge(own: CachedDocument, parts: readonly OpenApiParts[]): Promise<CachedDocument> {

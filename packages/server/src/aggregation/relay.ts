@@ -294,7 +294,7 @@ export class Relay implements RemoteAnswer {
   }
 
   onUpgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer): void {
-    const { exchange, context, audit } = this.#call.call;
+    const { exchange, info, context, audit, deadline } = this.#call.call;
     if (this.#state !== 'requesting') {
       socket.destroy();
       return;
@@ -315,11 +315,13 @@ export class Relay implements RemoteAnswer {
     this.#state = 'finished';
     this.#timer?.stop();
     for (const listener of this.#onFinished.splice(0)) listener();
+    const counted = context.metrics.beginStream(exchange, info, deadline);
     const recorded = audit?.beginStream(101);
     const joined = joinConnections(taken, { answer: incoming, socket, head });
     const shutdown = context.onShutdown(joined.close);
     joined.onClosed(() => {
       shutdown.close();
+      counted();
       recorded?.();
     });
     this.#resolve();
@@ -467,7 +469,7 @@ export class Relay implements RemoteAnswer {
     );
     if (!this.#isLong) return;
     const shutdown = context.onShutdown(() => this.#end('whole'));
-    const counted = context.metrics.beginWatch(exchange, info, this.#call.call.deadline);
+    const counted = context.metrics.beginStream(exchange, info, this.#call.call.deadline);
     const recorded = audit?.beginStream(status);
     this.#onFinished.push(shutdown.close, counted, () => recorded?.());
     this.#resolve();

@@ -263,7 +263,7 @@ async function largeBody(
 }
 
 /** Minimum size of a compressed answer in bytes (CODEC-7). */
-const compressedMin = 128 * 1024;
+export const compressedMin = 128 * 1024;
 
 /** Sends a body, compressed if the rendering says so and the body is long enough (CODEC-7). */
 export function sendBody(

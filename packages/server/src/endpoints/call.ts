@@ -125,7 +125,7 @@ export interface AggregationSlot {
 export interface PlainAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
+  readonly body: string | Buffer;
   /** `gzip`: sent compressed to clients that accept gzip; absent: never compressed. */
   readonly compression?: 'gzip';
 }

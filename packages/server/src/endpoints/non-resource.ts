@@ -1,7 +1,13 @@
 import { createHash } from 'node:crypto';
 import { encodeJson } from '@wheelhouse/codec';
 import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
-import { type JsonObject, methodNotAllowedOnPath, pathNotFound } from '@wheelhouse/machinery';
+import {
+  type JsonObject,
+  type MaybePromise,
+  methodNotAllowedOnPath,
+  pathNotFound,
+  sharedPromise,
+} from '@wheelhouse/machinery';
 import { jsonEncoding, type ServedEncoding } from '../answer/encodings.ts';
 import {
   type AggregatedForm,
@@ -10,7 +16,13 @@ import {
   negotiate,
   takesGzip,
 } from '../answer/rendering.ts';
-import { answerHeaders, documentHeaders, gzipped, sendValue } from '../answer/respond.ts';
+import {
+  answerHeaders,
+  compressedMin,
+  documentHeaders,
+  gzipped,
+  sendValue,
+} from '../answer/respond.ts';
 import { requireRequest } from '../registry/permit.ts';
 import {
   aggregatedDiscovery,
@@ -61,7 +73,7 @@ async function sendPlain(call: AuthorizedCall, plain: PlainAnswer): Promise<void
   const { exchange } = call;
   const { status } = plain;
   const headers = documentHeaders(call, plain.headers);
-  const body = Buffer.from(plain.body);
+  const body = typeof plain.body === 'string' ? Buffer.from(plain.body) : plain.body;
   const gzips = plain.compression === 'gzip' && takesGzip(exchange.header('accept-encoding') ?? '');
   if (!gzips) {
     exchange.send({ status, headers, body });
@@ -135,17 +147,19 @@ const aggregatedParts: ReadonlyMap<string, 'core' | 'named'> = new Map([
   ['/apis', 'named'],
 ]);
 
-/** A document's bytes and their ETag. */
+/** A document's JSON, and its ETag in all encodings. */
 export interface TaggedBody {
-  readonly body: Buffer;
+  readonly json: Buffer;
   readonly etag: string;
+  /** Its other encodings and compressed forms, created by the first request for each. */
+  readonly bodies: Map<string, Promise<Buffer>>;
 }
 
 /** Encodes a document and derives its ETag from the digest of its bytes. */
 export function taggedBody(document: JsonObject): TaggedBody {
-  const body = encodeJson(document);
-  const etag = `"${createHash('sha512').update(body).digest('hex').toUpperCase()}"`;
-  return { body, etag };
+  const json = encodeJson(document);
+  const etag = `"${createHash('sha512').update(json).digest('hex').toUpperCase()}"`;
+  return { json, etag, bodies: new Map() };
 }
 
 /** Documents by snapshot; collected with the snapshot. */
@@ -170,26 +184,23 @@ function aggregatedDocument(
   return tagged;
 }
 
-/** Bodies in encodings other than JSON, which few clients request. */
-const otherBodies = new WeakMap<TaggedBody, Buffer>();
-
-async function bodyIn({ form, encode }: ServedEncoding, tagged: TaggedBody): Promise<Buffer> {
-  if (form === 'json') return tagged.body;
-  const cached = otherBodies.get(tagged);
-  if (cached !== undefined) return cached;
-  const encoded = await encode(JSON.parse(tagged.body.toString()));
-  otherBodies.set(tagged, encoded);
-  return encoded;
+function bodyIn({ form, encode }: ServedEncoding, tagged: TaggedBody): MaybePromise<Buffer> {
+  const { json, bodies } = tagged;
+  if (form === 'json') return json;
+  return sharedPromise(bodies, form, async () => encode(JSON.parse(json.toString())));
 }
 
-/** Answers with the aggregated form, whose ETag is the same in all encodings; 304 if it matches. */
+/**
+ * Answers with the aggregated form, whose ETag is the same in all encodings; 304 if it matches. A
+ * long one is compressed if the client accepts gzip (CODEC-7).
+ */
 export async function sendAggregated(
   call: AuthorizedCall,
   { form, document }: { readonly form: AggregatedForm; readonly document: TaggedBody },
 ): Promise<void> {
-  const { exchange } = call;
-  const { etag } = document;
-  const { mediaType } = form.encoding;
+  const { exchange, context } = call;
+  const { etag, bodies } = document;
+  const { mediaType, form: name } = form.encoding;
   const contentType = `${mediaType};g=${form.group};v=${form.version};as=APIGroupDiscoveryList`;
   const headers = {
     ...answerHeaders(call, contentType),
@@ -197,7 +208,20 @@ export async function sendAggregated(
     vary: 'Accept',
     'cache-control': 'public',
   };
-  const isKnown = exchange.header('if-none-match') === etag;
-  const body = isKnown ? Buffer.alloc(0) : await bodyIn(form.encoding, document);
-  exchange.send({ status: isKnown ? 304 : 200, headers, body });
+  if (exchange.header('if-none-match') === etag) {
+    exchange.send({ status: 304, headers, body: Buffer.alloc(0) });
+    return;
+  }
+  const body = await bodyIn(form.encoding, document);
+  const gzips =
+    context.compressResponses &&
+    body.length > compressedMin &&
+    takesGzip(exchange.header('accept-encoding') ?? '');
+  if (!gzips) {
+    exchange.send({ status: 200, headers, body });
+    return;
+  }
+  const zipped = await sharedPromise(bodies, `${name};gzip`, () => gzipped(body));
+  const compressed = { 'content-encoding': 'gzip', vary: 'Accept, Accept-Encoding' };
+  exchange.send({ status: 200, headers: { ...headers, ...compressed }, body: zipped });
 }

@@ -24,6 +24,7 @@ import {
   notAcceptable,
   pathNotFound,
   runInSlices,
+  sharedPromise,
 } from '@wheelhouse/machinery';
 import { takesGzip } from '../answer/rendering.ts';
 import { documentHeaders, gzipped } from '../answer/respond.ts';
@@ -236,10 +237,10 @@ export class CachedDocument {
   /** Wall time of its creation, in milliseconds since the epoch. */
   readonly madeMs: number;
   readonly #json: Buffer;
-  readonly #zipped = new Map<OpenApiMediaType, Promise<Buffer>>();
+  /** Its other encodings and compressed forms. */
+  readonly #bodies = new Map<string, Promise<Buffer>>();
   readonly #shapes: MessageShapes;
   readonly #clock: DocumentOptions['clock'];
-  #protobuf: MaybePromise<Buffer> | undefined;
 
   /** @param content the document's JSON and its digest */
   constructor(content: { json: Buffer; digest: string }, options: DocumentOptions) {
@@ -257,19 +258,13 @@ export class CachedDocument {
 
   /** The bytes in an encoding, compressed if the client accepts gzip and it is worthwhile. */
   async body(type: OpenApiMediaType, gzips: boolean): Promise<{ body: Buffer; encoding?: 'gzip' }> {
-    const plain = type === 'application/json' ? this.#json : await this.#asProtobuf();
+    const plain =
+      type === 'application/json'
+        ? this.#json
+        : await sharedPromise(this.#bodies, type, () => this.#makeProtobuf());
     if (!gzips || plain.length < gzipThresholdBytes) return { body: plain };
-    let zipped = this.#zipped.get(type);
-    if (zipped === undefined) {
-      zipped = gzipped(plain);
-      this.#zipped.set(type, zipped);
-    }
+    const zipped = sharedPromise(this.#bodies, `${type};gzip`, () => gzipped(plain));
     return { body: await zipped, encoding: 'gzip' };
-  }
-
-  #asProtobuf(): MaybePromise<Buffer> {
-    this.#protobuf ??= this.#makeProtobuf();
-    return this.#protobuf;
   }
 
   async #makeProtobuf(): Promise<Buffer> {
@@ -331,8 +326,8 @@ class OpenApiDocuments {
   readonly #parts = new Map<string, Part>();
   /** The newest generation whose removed documents were forgotten. */
   #prunedGeneration = 0;
-  #index: { generation: number; document: Promise<CachedDocument> } | undefined;
-  #whole: { generation: number; document: Promise<CachedDocument> } | undefined;
+  readonly #indexes = new WeakMap<CatalogueSnapshot, Promise<CachedDocument>>();
+  readonly #wholes = new WeakMap<CatalogueSnapshot, Promise<CachedDocument>>();
 
   constructor(source: DocumentsSource) {
     this.#source = source;
@@ -341,11 +336,7 @@ class OpenApiDocuments {
   /** The document at `/openapi/v3`. Created once for all concurrent requests. */
   index(): Promise<CachedDocument> {
     const snapshot = this.#source.snapshot();
-    const { generation } = snapshot;
-    if (this.#index?.generation !== generation) {
-      this.#index = { generation, document: this.#makeIndex(snapshot) };
-    }
-    return this.#index.document;
+    return sharedPromise(this.#indexes, snapshot, () => this.#makeIndex(snapshot));
   }
 
   /** Needs the digests of all documents; other requests run between two of them. */
@@ -371,11 +362,7 @@ class OpenApiDocuments {
   /** `/openapi/v2`. Created in slices, once for all concurrent requests. */
   whole(): Promise<CachedDocument> {
     const snapshot = this.#source.snapshot();
-    const { generation } = snapshot;
-    if (this.#whole?.generation !== generation) {
-      this.#whole = { generation, document: this.#makeWhole(snapshot) };
-    }
-    return this.#whole.document;
+    return sharedPromise(this.#wholes, snapshot, () => this.#makeWhole(snapshot));
   }
 
   async #makeWhole(snapshot: CatalogueSnapshot): Promise<CachedDocument> {
@@ -409,6 +396,9 @@ class OpenApiDocuments {
     if (cached !== undefined && isSame) return cached;
     const part = { defs, document: this.#makePart(make()) };
     this.#parts.set(name, part);
+    part.document.catch(() => {
+      if (this.#parts.get(name) === part) this.#parts.delete(name);
+    });
     return part;
   }
 

@@ -50,7 +50,7 @@ function makeCall(watch: (spec: WatchSpec) => Promise<{ close(): void }>) {
       },
       metrics: {
         eventsOf: () => () => {},
-        beginWatch: () => {
+        beginStream: () => {
           counts.requests += 1;
           return () => {
             counts.requests -= 1;

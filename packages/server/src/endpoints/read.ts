@@ -149,7 +149,7 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
   }
   if (exchange.aborted || sink.ended) handle.close();
   else sink.start(fate);
-  const counted = metrics.beginWatch(exchange, call.info, call.deadline);
+  const counted = metrics.beginStream(exchange, call.info, call.deadline);
   const recorded = call.audit?.beginStream(exchange.responseCode ?? 200);
   over = () => {
     counted();

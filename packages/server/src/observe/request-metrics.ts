@@ -1,5 +1,12 @@
 import type { CatalogueSnapshot, VersionDef } from '@wheelhouse/kinds';
-import type { Clock, Counter, Exchange, Histogram, MetricRegistry } from '@wheelhouse/machinery';
+import {
+  type Clock,
+  type Counter,
+  type Exchange,
+  type Histogram,
+  isLongRunning,
+  type MetricRegistry,
+} from '@wheelhouse/machinery';
 import { UnauthenticatedError } from '../gates/authn/authentication.ts';
 import { ForbiddenError } from '../gates/authz/authorization.ts';
 import { serverContext } from '../registry/registry.ts';
@@ -40,7 +47,7 @@ interface DeprecatedUse {
 
 /** Metrics of requests under kube-apiserver's names (OPS-1). */
 export interface RequestMetrics extends DeadlineMetrics, CollectionMetrics {
-  /** Records an answered request, except streams, which `beginWatch` records. */
+  /** Records an answered request, except a stream that `beginStream` records. */
   observe(request: {
     exchange: Exchange;
     info: RequestInfo;
@@ -49,8 +56,8 @@ export interface RequestMetrics extends DeadlineMetrics, CollectionMetrics {
     /** Milliseconds spent in admission webhooks and flow-control queues. */
     othersMs: number;
   }): void;
-  /** Counts a watch as running; the caller calls the result, which is idempotent, at its end. */
-  beginWatch(
+  /** Counts a stream as running; the caller calls the result, which is idempotent, at its end. */
+  beginStream(
     exchange: Exchange,
     info: RequestInfo,
     time: { readonly othersMs: number },
@@ -100,6 +107,7 @@ export function createRequestMetrics(options: {
   const families = createFamilies(options.registry);
   const measureValidation = fieldValidationMetrics(options.registry);
   const root = createNode();
+  const streams = new WeakSet<Exchange>();
   const seriesOf = (exchange: Exchange, info: RequestInfo): Series | undefined => {
     const code = exchange.responseCode;
     if (code === undefined) return undefined;
@@ -121,23 +129,23 @@ export function createRequestMetrics(options: {
   };
   return {
     observe({ exchange, info, startMs, endMs, othersMs }) {
-      const isStream = info.verb === 'watch' && exchange.responseCode === 200;
-      if (isStream && info.isResourceRequest) return;
+      if (isLongRunning(info) && streams.has(exchange)) return;
       const series = seriesOf(exchange, info);
       if (series === undefined) return;
       count(series, { tookMs: endMs - startMs, othersMs });
       measureBodies(series, exchange);
       if (series.bodies !== undefined) measureValidation(info.query, endMs - startMs);
     },
-    beginWatch(exchange, info, time) {
+    beginStream(exchange, info, time) {
+      streams.add(exchange);
       const startMs = clock.monotonic();
       const series = seriesOf(exchange, info);
-      series?.running.add(1);
+      series?.running?.add(1);
       let isOver = false;
       return () => {
         if (isOver) return;
         isOver = true;
-        series?.running.add(-1);
+        series?.running?.add(-1);
         if (series === undefined) return;
         count(series, { tookMs: clock.monotonic() - startMs, othersMs: time.othersMs });
       };

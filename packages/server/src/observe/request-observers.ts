@@ -129,9 +129,8 @@ function auditObserver(gate: AuditGate): RequestObserver {
   const conclude = ({ last, failure }: Answered | TimedOut): MaybePromise<void> => {
     if (last.phase === 'arrived') return;
     if (last.phase === 'received') {
-      const { exchange, info, auditId } = last;
       if (failure === undefined) return;
-      return gate.reject({ exchange, info, auditId, error: failure.status });
+      return gate.reject({ ...last, error: failure.status });
     }
     const { audit, exchange } = last;
     if (audit === undefined) return;

@@ -29,7 +29,7 @@ test.each([
   ['PUT', `${maps}/one`, 'PUT', 'resource'],
   ['PATCH', `${maps}/one`, 'PATCH', 'resource'],
   ['DELETE', `${maps}/one`, 'DELETE', 'resource'],
-  ['DELETE', maps, 'DELETECOLLECTION', 'namespace'],
+  ['DELETE', maps, 'DELETE', 'namespace'],
   ['GET', `${pod}/log`, 'CONNECT', 'resource'],
   ['POST', `${pod}/exec`, 'CONNECT', 'resource'],
   ['GET', `${pod}/status`, 'GET', 'resource'],

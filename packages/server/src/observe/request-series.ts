@@ -29,7 +29,8 @@ export interface Series {
   /** Duration without webhooks and queues; absent for watches. */
   readonly own: Histogram | undefined;
   readonly ownDeprecated: Histogram | undefined;
-  readonly running: Gauge;
+  /** Absent for requests that are no streams. */
+  readonly running: Gauge | undefined;
   /** Sizes of answers to reads. */
   readonly answers: Histogram | undefined;
   /** Sizes of bodies of writes. */
@@ -131,7 +132,6 @@ const bodyVerbs: ReadonlyMap<string, string> = new Map([
   ['PATCH', 'patch'],
   ['APPLY', 'patch'],
   ['DELETE', 'delete'],
-  ['DELETECOLLECTION', 'delete_collection'],
 ]);
 
 /** Creates the series for these labels. */
@@ -148,15 +148,15 @@ export function createSeries(
   const { verb, dryRun, scope } = kind;
   const [group = '', , resource = '', part = ''] = named;
   const place = [...named, scope, healthPaths.has(part) ? '' : component];
-  const bodyVerb = bodyVerbs.get(verb);
+  const isCollection = verb === 'DELETE' && scope !== 'resource';
+  const bodyVerb = isCollection ? 'delete_collection' : bodyVerbs.get(verb);
   const isWatch = verb === 'WATCH';
   return {
     total: families.total.of(verb, dryRun, ...place, code),
     duration: families.duration.of(verb, dryRun, ...place),
     own: isWatch ? undefined : families.own.of(verb, ...place),
     ownDeprecated: isWatch ? undefined : families.ownFormerly.of(verb, ...place),
-    // The gauge of other verbs would always be 0.
-    running: isWatch ? families.running.of(verb, ...place) : noGauge,
+    running: isWatch || verb === 'CONNECT' ? families.running.of(verb, ...place) : undefined,
     answers: verb === 'GET' || verb === 'LIST' ? families.answers.of(verb, ...place) : undefined,
     bodies:
       resource === '' || bodyVerb === undefined
@@ -164,8 +164,6 @@ export function createSeries(
         : families.bodies.of(qualifiedResource({ group, resource }), bodyVerb),
   };
 }
-
-const noGauge: Gauge = { set: () => {}, add: () => {} };
 
 /** The labels of a request other than its target. */
 interface RequestKind {
@@ -216,7 +214,8 @@ const verbNames: ReadonlyMap<string, string> = new Map([
   ['put', 'PUT'],
   ['patch', 'PATCH'],
   ['delete', 'DELETE'],
-  ['deletecollection', 'DELETECOLLECTION'],
+  // As in kube-apiserver, the scope distinguishes it.
+  ['deletecollection', 'DELETE'],
 ]);
 const verbIndex: ReadonlyMap<string, number> = new Map(
   ['other', 'APPLY', 'CONNECT', ...verbNames.values()].map((verb, index) => [verb, index]),

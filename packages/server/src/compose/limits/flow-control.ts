@@ -208,8 +208,8 @@ function followedDefs({
 export function countingWatches(requests: RequestMetrics, watches: WatchCounts): RequestMetrics {
   return {
     ...requests,
-    beginWatch(exchange, info, time) {
-      const end = requests.beginWatch(exchange, info, time);
+    beginStream(exchange, info, time) {
+      const end = requests.beginStream(exchange, info, time);
       if (info.verb !== 'watch') return end;
       const forget = watches.add(info);
       return () => {

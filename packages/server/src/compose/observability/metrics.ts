@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { loadYaml } from '@wheelhouse/codec';
+import { encodeTextSteps, loadYaml } from '@wheelhouse/codec';
 import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
 import {
   type AllowedLabels,
@@ -9,6 +9,8 @@ import {
   dialectOf,
   errorText,
   type MetricRegistry,
+  pause,
+  runInSlices,
 } from '@wheelhouse/machinery';
 import { meteredStore, type Store } from '@wheelhouse/store';
 import { listContent } from '../../controllers/tools.ts';
@@ -103,9 +105,10 @@ export function createMetrics(options: {
     beforeRender: (update) => updates.push(update),
     countObjects(api) {
       const { store } = config;
-      if (store.type !== 'etcd') updates.push(objectsUpdater(registry, api));
+      const source = { ...api, clock };
+      if (store.type !== 'etcd') updates.push(objectsUpdater(registry, source));
       else if (store.countMetricMs > 0) {
-        updates.push(atMostEvery(store.countMetricMs, clock, objectsUpdater(registry, api)));
+        updates.push(atMostEvery(store.countMetricMs, clock, objectsUpdater(registry, source)));
       }
     },
     measureSize(measured) {
@@ -118,9 +121,9 @@ export function createMetrics(options: {
     serveAt: (path, pathRegistry) => void registriesByPath.set(path, pathRegistry),
     paths: () => ['/metrics', ...registriesByPath.keys()],
     answer(path) {
-      if (path === '/metrics') return answerOf(registry, updates);
+      if (path === '/metrics') return answerOf({ registry, updates, clock });
       const pathRegistry = registriesByPath.get(path);
-      return pathRegistry === undefined ? undefined : answerOf(pathRegistry, []);
+      return pathRegistry && answerOf({ registry: pathRegistry, updates: [], clock });
     },
   };
 }
@@ -132,13 +135,17 @@ function namedUsers({ dialect }: ServerConfig): readonly string[] {
   return ['admin', 'client', 'kube_proxy', 'kubelet', account];
 }
 
-async function answerOf(
-  registry: MetricRegistry,
-  updates: readonly Update[],
-): Promise<PlainAnswer> {
+/** Renders metrics in slices: thousands of kinds have tens of megabytes of them (TRUST-2). */
+async function answerOf(options: {
+  readonly registry: MetricRegistry;
+  readonly updates: readonly Update[];
+  readonly clock: Clock;
+}): Promise<PlainAnswer> {
+  const { registry, updates, clock } = options;
   await Promise.all(updates.map((update) => update()));
   const headers = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' };
-  return { status: 200, headers, body: registry.render(), compression: 'gzip' };
+  const body = await runInSlices(encodeTextSteps(registry.parts()), clock);
+  return { status: 200, headers, body, compression: 'gzip' };
 }
 
 /** Counts the registered metrics and the hidden ones. */
@@ -213,9 +220,13 @@ function inFlightUpdater(
   };
 }
 
+/** How long metrics wait for kinds whose objects are being loaded, which are then omitted. */
+const loadWaitMs = 1000;
+const readable = { unreadable: 'omitted' } as const;
+
 function objectsUpdater(
   registry: MetricRegistry,
-  api: Parameters<Metrics['countObjects']>[0],
+  api: Parameters<Metrics['countObjects']>[0] & { readonly clock: Pick<Clock, 'after'> },
 ): Update {
   const family = registry.gauge({
     name: 'apiserver_storage_objects',
@@ -223,12 +234,19 @@ function objectsUpdater(
     stability: 'STABLE',
     labels: ['resource'],
   });
-  const countOf = async (def: ResourceDef): Promise<number> => {
-    const at = { def, namespace: '' };
-    const list = await listContent(api.registry.caches, at, { resourceVersion: '0' });
-    return list.count;
+  const { caches } = api.registry;
+  const loadedCount = async (def: ResourceDef) => {
+    const list = listContent(caches, { def, namespace: '' }, { resourceVersion: '0', ...readable });
+    return (await list).count;
   };
+  const countOf = async (def: ResourceDef, late: Promise<undefined>) =>
+    caches.of(def).count() ?? Promise.race([loadedCount(def), late]);
   return async () => {
+    const waiting = new AbortController();
+    const late = pause(api.clock, { ms: loadWaitMs, signal: waiting.signal }).then(
+      () => undefined,
+      () => undefined,
+    );
     // Two groups may share the objects of one prefix; they are counted for the first.
     const stored = new Map<string, ResourceDef>();
     for (const def of api.catalogue.snapshot().defs) {
@@ -237,11 +255,13 @@ function objectsUpdater(
       if (isStored && !stored.has(prefix)) stored.set(prefix, def);
     }
     const all = [...stored.values()];
-    const counts = await Promise.all(all.map((def) => countOf(def).catch(() => -1)));
+    const counts = await Promise.all(all.map((def) => countOf(def, late).catch(() => -1)));
+    waiting.abort();
     family.clear();
-    all.forEach((def, index) => {
-      family.of(typeOf(def)).set(counts[index] ?? -1);
-    });
+    for (const [index, def] of all.entries()) {
+      const count = counts[index];
+      if (count !== undefined) family.of(typeOf(def)).set(count);
+    }
   };
 }
 

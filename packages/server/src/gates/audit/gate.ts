@@ -35,6 +35,8 @@ export interface Audited {
   readonly exchange: Exchange;
   readonly info: AuditedRequest;
   readonly auditId: string;
+  /** When the request arrived, in monotonic milliseconds. */
+  readonly startMs: number;
 }
 
 /** Creates the audit records of requests that the policy selects (OPS-2). */
@@ -51,7 +53,7 @@ export interface AuditGate {
 }
 
 export function createAuditGate(options: TrailHost & { readonly decide: DecideAudit }): AuditGate {
-  const { decide, metrics, clock, sink } = options;
+  const { decide, metrics, sink } = options;
   const decisionOn = (request: Audited, user: UserInfo | undefined): AuditDecision => {
     const decision = decide(request.info, user);
     metrics.level(decision.level).add(1);
@@ -62,8 +64,7 @@ export function createAuditGate(options: TrailHost & { readonly decide: DecideAu
       const { user, exchange } = request;
       const decision = decisionOn(request, user);
       if (decision.level === 'None') return undefined;
-      const start = { ...startOf(request, decision), user, receivedMs: clock.now() };
-      const trail = new AuditTrail(options, start);
+      const trail = new AuditTrail(options, { ...startOf(request, decision), user });
       for (const [key, value] of auditAnnotationsOf(exchange) ?? []) trail.annotate(key, value);
       const required = (isRecorded: boolean): AuditTrail => {
         if (isRecorded) return trail;
@@ -76,8 +77,7 @@ export function createAuditGate(options: TrailHost & { readonly decide: DecideAu
     async reject(request) {
       const decision = decisionOn(request, undefined);
       if (decision.level === 'None') return;
-      const start = startOf(request, decision);
-      const trail = new AuditTrail(options, { ...start, user: undefined, receivedMs: clock.now() });
+      const trail = new AuditTrail(options, { ...startOf(request, decision), user: undefined });
       trail.setResponseStatus(request.error.status);
       await trail.rejected(request.error.code);
     },
@@ -88,13 +88,14 @@ export function createAuditGate(options: TrailHost & { readonly decide: DecideAu
 const userAgentMax = 1024;
 
 function startOf(
-  { exchange, info, auditId }: Audited,
+  { exchange, info, auditId, startMs }: Audited,
   decision: AuditDecision,
-): Omit<TrailStart, 'user' | 'receivedMs'> {
+): Omit<TrailStart, 'user'> {
   const userAgent = exchange.header('user-agent');
   return {
     decision,
     auditID: auditId,
+    startMs,
     requestURI: redactSecrets(exchange.url),
     verb: info.verb,
     sourceIPs: sourceIps(exchange),

@@ -39,10 +39,12 @@ export interface TrailHost {
 /** The attributes of a request that are known when its trail begins. */
 export type TrailStart = Pick<
   AuditEvent,
-  'auditID' | 'requestURI' | 'verb' | 'user' | 'sourceIPs' | 'userAgent' | 'receivedMs'
+  'auditID' | 'requestURI' | 'verb' | 'user' | 'sourceIPs' | 'userAgent'
 > & {
   readonly decision: AuditDecision;
   readonly objectRef: ObjectReference | undefined;
+  /** When the request arrived, in monotonic milliseconds. */
+  readonly startMs: number;
   /** Whether the answer is a stream, whose start is a separate stage. */
   readonly isLongRunning: boolean;
 };
@@ -64,7 +66,8 @@ export class AuditTrail {
   #requestObject: string | undefined;
   #responseObject: string | undefined;
   #hasStarted = false;
-  readonly #startMs: number;
+  /** Wall time of the arrival. */
+  readonly #receivedMs: number;
   /** Whether the last stage has been recorded, or will be when the stream ends. */
   #isFinalStageRecorded = false;
 
@@ -72,7 +75,7 @@ export class AuditTrail {
     this.#host = host;
     this.#start = start;
     this.#objectRef = start.objectRef;
-    this.#startMs = host.clock.monotonic();
+    this.#receivedMs = host.clock.now() - this.#ageMs();
   }
 
   get level(): AuditLevel {
@@ -214,14 +217,19 @@ export class AuditTrail {
   }
 
   #annotateLatency(): void {
-    const tookMs = this.#host.clock.monotonic() - this.#startMs;
+    const tookMs = this.#ageMs();
     if (tookMs <= slowMs) return;
     const total = printGoDuration(BigInt(Math.round(tookMs * 1e6)));
     this.annotate(`${this.#host.dialect.group('apiserver.latency')}/total`, total);
   }
 
+  /** Milliseconds since the request arrived. */
+  #ageMs(): number {
+    return this.#host.clock.monotonic() - this.#start.startMs;
+  }
+
   #record(stage: AuditStage): MaybePromise<boolean> {
-    const { decision, objectRef: _, isLongRunning: __, ...start } = this.#start;
+    const { decision, objectRef: _, isLongRunning: __, startMs: ___, ...start } = this.#start;
     if (decision.omitStages.has(stage)) return true;
     const { sink, metrics, clock } = this.#host;
     metrics.events.add(1);
@@ -234,7 +242,8 @@ export class AuditTrail {
       responseStatus: this.#responseStatus,
       requestObject: this.#requestObject,
       responseObject: this.#responseObject,
-      stageMs: stage === 'RequestReceived' ? start.receivedMs : clock.now(),
+      receivedMs: this.#receivedMs,
+      stageMs: stage === 'RequestReceived' ? this.#receivedMs : clock.now(),
       annotations: new Map(this.#annotations),
     };
     return sink.process([event]);
