@@ -187,6 +187,7 @@ describe('API-1: shapes of paths', () => {
       ['abc', 'invalid duration "abc"'],
       ['10', 'missing unit in duration "10"'],
       ['1parsec', 'unknown unit "parsec" in duration "1parsec"'],
+      ['1constructor', 'unknown unit "constructor" in duration "1constructor"'],
     ]) {
       for (const path of [maps, '/version', '/apis']) {
         const unknown = server.get(`${path}?timeout=${given}`, { token: 'none' });

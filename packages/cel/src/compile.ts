@@ -1,4 +1,5 @@
 import { appendAll, itemAt, runInOnePiece } from '@wheelhouse/machinery';
+import { parseGoDuration } from '@wheelhouse/schema';
 import { type Checked, checkSteps } from './checker.ts';
 import { costSteps } from './cost/cost.ts';
 import { type Program, programSteps } from './evaluator.ts';
@@ -6,7 +7,7 @@ import { CelCompileError, type Issue } from './issues.ts';
 import { timestamp } from './library/arithmetic.ts';
 import { type FormatArgument, formatIssue } from './library/format-text.ts';
 import { patternOf } from './library/strings.ts';
-import { parseDuration, parseTimestamp } from './library/times.ts';
+import { parseTimestamp } from './library/times.ts';
 import { passFor } from './passes.ts';
 import { type CallExpr, type Expr, type Literal, operandsOf } from './syntax/ast.ts';
 import { parseSteps } from './syntax/parser.ts';
@@ -160,7 +161,7 @@ const readers: Readonly<Record<string, (value: Literal) => boolean>> = {
   // A duration of an integer is declared, and fails at run time.
   duration(value) {
     return typeof value === 'string'
-      ? parseDuration(value) !== undefined
+      ? parseGoDuration(value) !== undefined
       : typeof value !== 'bigint';
   },
   matches: (value) => typeof value !== 'string' || canBe(() => patternOf(value)),

@@ -65,16 +65,16 @@ export function goBadValue(value: JsonValue | undefined): string {
 }
 
 /** The units of Go's durations in nanoseconds; both signs for micro are accepted. */
-const units: Readonly<Record<string, bigint>> = {
-  ns: 1n,
-  us: 1_000n,
-  µs: 1_000n,
-  μs: 1_000n,
-  ms: 1_000_000n,
-  s: 1_000_000_000n,
-  m: 60_000_000_000n,
-  h: 3_600_000_000_000n,
-};
+const units: ReadonlyMap<string, bigint> = new Map([
+  ['ns', 1n],
+  ['us', 1_000n],
+  ['µs', 1_000n],
+  ['μs', 1_000n],
+  ['ms', 1_000_000n],
+  ['s', 1_000_000_000n],
+  ['m', 60_000_000_000n],
+  ['h', 3_600_000_000_000n],
+]);
 /** One more than the longest duration, in nanoseconds. */
 const durationLimit = 2n ** 63n;
 
@@ -87,7 +87,7 @@ export function parseGoDuration(text: string): bigint | undefined {
   let total = 0n;
   while (rest !== '') {
     const match = /^(\d*)(?:\.(\d*))?([a-zµμ]+)/.exec(rest);
-    const unit = match === null ? undefined : units[match[3] ?? ''];
+    const unit = units.get(match?.[3] ?? '');
     if (match === null || unit === undefined) return undefined;
     const [whole, fraction = ''] = [match[1] ?? '', match[2]];
     if (whole === '' && fraction === '') return undefined;
@@ -109,7 +109,7 @@ export function goDurationError(text: string): string {
     const [found = '', digits = '', unit = ''] = /^(\d*\.?\d*)([^\d.]*)/.exec(rest) ?? [];
     if (digits === '' || digits === '.') break;
     if (unit === '') return errorOf('no unit');
-    if (!Object.hasOwn(units, unit)) return errorOf({ unit });
+    if (!units.has(unit)) return errorOf({ unit });
     rest = rest.slice(found.length);
   }
   return errorOf('syntax');

@@ -1,5 +1,5 @@
 import { goFloat } from '@wheelhouse/machinery';
-import { codePointCount } from '@wheelhouse/schema';
+import { codePointCount, parseGoDuration } from '@wheelhouse/schema';
 import { type CallContext, type Library, oneStepEach } from '../types/functions.ts';
 import { CelError, kindOf, longTypeName, Opaque, TypeValue, Uint, type Value } from '../values.ts';
 import {
@@ -14,7 +14,7 @@ import {
   asUint,
 } from './arguments.ts';
 import { callCost, duration, int64, timestamp, uint64 } from './arithmetic.ts';
-import { parseDuration, parseTimestamp, showDuration, showTimestamp, zoneOf } from './times.ts';
+import { parseTimestamp, showDuration, showTimestamp, zoneOf } from './times.ts';
 
 /** Formats a double like Go's shortest lossless `%g`. */
 export function showDouble(value: number): string {
@@ -179,7 +179,7 @@ const times: Library = [
   [
     'duration(string): duration',
     ([value]) => {
-      const nanos = parseDuration(asText(value));
+      const nanos = parseGoDuration(asText(value));
       if (nanos === undefined) throw conversionError('string', 'google.protobuf.Duration');
       return duration(nanos);
     },

@@ -1,5 +1,4 @@
 import { problemText } from '@wheelhouse/machinery';
-import { parseGoDuration } from '@wheelhouse/schema';
 import type { Library } from '../types/functions.ts';
 import { CelError, type Timestamp, type Value } from '../values.ts';
 import { asNanos, asText, asTimestamp } from './arguments.ts';
@@ -168,11 +167,6 @@ export function showTimestamp({ nanos, zone }: { nanos: bigint; zone: string }):
 function splitTime(nanos: bigint): { date: Date; fraction: bigint } {
   const fraction = ((nanos % billion) + billion) % billion;
   return { date: new Date(Number((nanos - fraction) / 1_000_000n)), fraction };
-}
-
-/** Parses a Go duration to nanoseconds; undefined if it is malformed or exceeds 64 bits. */
-export function parseDuration(text: string): bigint | undefined {
-  return parseGoDuration(text);
 }
 
 /**

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseQuantity, roundToThousandths } from './quantity.ts';
+import { milliValue, parseQuantity, roundToThousandths } from './quantity.ts';
 
 const stored = (text: string) => {
   const quantity = parseQuantity(text);
@@ -50,6 +50,18 @@ test.each(['--1', '1K', '1KK', '1Mm', '1e', '1ee3', '1e999999999'])(
     expect(stored(text)).toBe("unable to parse quantity's suffix");
   },
 );
+
+test.each([
+  ['1500u', 2n],
+  ['999999999999999999', BigInt.asIntN(64, 999_999_999_999_999_999_000n)],
+  ['10P', 0n],
+  ['1e16', 0n],
+  ['10000000e9', 0n],
+  ['1e15', 10n ** 18n],
+])('the thousandths of %s are %s', (text, expected) => {
+  const quantity = parseQuantity(text);
+  expect('error' in quantity ? quantity : milliValue(quantity)).toBe(expected);
+});
 
 test('equal amounts have equal billionths', () => {
   const nano = (text: string) => (parseQuantity(text) as { nano: bigint }).nano;

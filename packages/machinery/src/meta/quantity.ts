@@ -144,7 +144,7 @@ export function milliValue({ nano, text }: Quantity): bigint {
   const rest = nano % million;
   const milli = nano / million + (rest === 0n ? 0n : rest > 0n ? 1n : -1n);
   const wrapped = BigInt.asIntN(64, milli);
-  return wrapped !== milli && /[GTPE]$/.test(text) ? 0n : wrapped;
+  return wrapped !== milli && /[GTPE]$|e(?:9|\d\d)$/.test(text) ? 0n : wrapped;
 }
 
 /** Sums amounts and prints the result in the format of the first nonzero one. */

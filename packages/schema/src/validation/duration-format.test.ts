@@ -22,6 +22,7 @@ test.each([
 test.each([
   ['', 'unable to parse  as duration'],
   ['7', 'unable to parse 7 as duration'],
+  ['1constructor', 'unable to parse 1constructor as duration'],
   ['7 x', 'unable to parse 7 x as duration'],
   ['d 7', 'unable to parse d 7 as duration'],
   ['1d 9223372036854775808x', 'strconv.Atoi: parsing "9223372036854775808": value out of range'],
