@@ -69,4 +69,15 @@ describe('TRUST-2: printer columns', () => {
     ).toBeLessThan(5000);
     expect(cells).toEqual(['a', 'a', null]);
   });
+
+  test('TRUST-2: malformed numbers in paths are read in linear time', async () => {
+    const paths = Array.from({ length: 20 }, () => `.list[?(@.a==${'1'.repeat(16_000)}..)]`);
+    let cells: readonly unknown[] = [];
+    expect(
+      await cpuMsOf(async () => {
+        cells = await cellsOf(await establishWith('numbers', paths));
+      }),
+    ).toBeLessThan(5000);
+    expect(cells).toEqual(['a']);
+  });
 });

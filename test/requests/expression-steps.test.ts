@@ -1,6 +1,7 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { policies } from '../admission/admission-policies.ts';
+import { cpuMsOf } from '../support/cpu-time.ts';
 import {
   type Answer,
   eventually,
@@ -222,5 +223,24 @@ describe('functions over long values', () => {
     const { others, answer } = await othersDuring(create(plural, 'a'.repeat(200_000)));
     expect(answer.status, answer.text.slice(0, 800)).toBe(201);
     expect(others).toBeGreaterThan(least);
+  });
+
+  test.each([
+    ['double(self) > 0.0', `${'1'.repeat(199_999)}x`],
+    ['double(self) > 0.0', `0x${'1'.repeat(199_997)}x`],
+    ['int(self) > 0', '1'.repeat(200_000)],
+    ['uint(self) > 0u', '1'.repeat(200_000)],
+  ])('TRUST-2: %s takes linear time', async (rule, text) => {
+    const { plural, request } = define([rule]);
+    const made = await request();
+    expect(made.status, made.text).toBe(201);
+    let answer: Answer | undefined;
+    const cpuMs = await cpuMsOf(async () => {
+      answer = await create(plural, text);
+    });
+    expect(answer?.status).toBe(422);
+    expect(answer?.body.message).toContain('type conversion error');
+    // Quadratic conversions of texts to floats take minutes.
+    expect(cpuMs).toBeLessThan(2000);
   });
 });

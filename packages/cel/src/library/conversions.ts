@@ -27,27 +27,30 @@ function conversionError(from: string, to: string): CelError {
   return new CelError(`type conversion error from '${from}' to '${to}'`);
 }
 
+/** An integer of neither type, for other texts and those of more digits, which are slow to read. */
+const beyond = 2n ** 64n;
+
 function intFromText(text: string): bigint {
-  if (!/^[+-]?\d+$/.test(text)) throw conversionError('string', 'int');
-  const value = BigInt(text.replace(/^\+/, ''));
+  const [, sign, digits] = /^([+-]?)0*(\d{1,19})$/.exec(text) ?? [];
+  const value = BigInt(`${sign === '-' ? '-' : ''}${digits ?? beyond}`);
   if (BigInt.asIntN(64, value) !== value) throw conversionError('string', 'int');
   return value;
 }
 
 function uintFromText(text: string): Uint {
-  if (!/^\d+$/.test(text)) throw conversionError('string', 'uint');
-  const value = BigInt(text);
+  const value = BigInt(/^0*(\d{1,20})$/.exec(text)?.[1] ?? beyond);
   if (BigInt.asUintN(64, value) !== value) throw conversionError('string', 'uint');
   return new Uint(value);
 }
 
 const digits = '\\d(?:_?\\d)*';
 const hexes = '[0-9a-fA-F](?:_?[0-9a-fA-F])*';
+// Digits after a digit without a point between them would match in a quadratic number of ways.
 const decimalForm = new RegExp(
-  `^[+-]?(?:${digits}\\.?(?:${digits})?|\\.${digits})(?:[eE][+-]?${digits})?$`,
+  `^[+-]?(?:${digits}(?:\\.(?:${digits})?)?|\\.${digits})(?:[eE][+-]?${digits})?$`,
 );
 const hexForm = new RegExp(
-  `^([+-]?)0[xX](?:_?(${hexes})\\.?(${hexes})?|\\.(${hexes}))[pP]([+-]?${digits})$`,
+  `^([+-]?)0[xX](?:_?(${hexes})(?:\\.(${hexes})?)?|\\.(${hexes}))[pP]([+-]?${digits})$`,
 );
 /** Powers of two beyond which every number of a text is zero or infinite. */
 const exponentMax = 100_000;

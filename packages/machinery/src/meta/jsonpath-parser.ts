@@ -166,7 +166,7 @@ class ActionParser {
 
   #number(): JsonPathNode {
     const text = this.#skipMatch(numberForm);
-    if (!/^[+-]?(?:\d+\.?\d*|\.\d+)$/.test(text)) {
+    if (!/^[+-]?(?:\d+(?:\.\d*)?|\.\d+)$/.test(text)) {
       throw new JsonPathError(`cannot parse number ${text}`);
     }
     return { kind: 'constant', value: Number(text), isFloat: text.includes('.') };

@@ -241,7 +241,7 @@ function parseInteger(text: string): number {
 
 function parseFloatingPoint(text: string): number {
   const value = Number(text);
-  if (/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text) && Number.isFinite(value)) return value;
+  if (/^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(text) && Number.isFinite(value)) return value;
   throw new FlagError(`${JSON.stringify(text)} is not a number`);
 }
 
