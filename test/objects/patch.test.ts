@@ -56,6 +56,7 @@ describe('JSON Patch', () => {
 
   test.each([
     ['a test that fails', [{ op: 'test', path: '/data/a', value: '9' }]],
+    ['a test of an absent value', [{ op: 'test', path: '/data/none', value: null }]],
     ['a path that is not there', [{ op: 'remove', path: '/data/none' }]],
     ['replacing in nothing', [{ op: 'replace', path: '/none/x', value: 'x' }]],
     ['an unknown operation', [{ op: 'merge', path: '/data/a', value: 'x' }]],

@@ -1,6 +1,12 @@
 import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { applyJsonPatch, type JsonPatchRules, PatchError, parseJsonPatch } from './json-patch.ts';
+import {
+  applyJsonPatch,
+  type JsonPatchRules,
+  jsonPatchWork,
+  PatchError,
+  parseJsonPatch,
+} from './json-patch.ts';
 
 const document: JsonObject = { a: { b: '1' }, list: ['x', 'y'] };
 const apply = (operation: JsonValue, rules: JsonPatchRules = 'lenient') =>
@@ -11,6 +17,20 @@ test('null is an empty patch, and operations are objects', () => {
   expect(() => parseJsonPatch(['add'])).toThrow(
     'json: cannot unmarshal string into Go value of type jsonpatch.Operation',
   );
+});
+
+test('TRUST-2: a large value is inserted and copied in many steps', () => {
+  const value = Array.from({ length: 20_000 }, (_, index) => ({ index }));
+  const patch = parseJsonPatch([
+    { op: 'add', path: '/big', value },
+    { op: 'copy', from: '/big', path: '/copy' },
+  ]);
+  const work = jsonPatchWork({}, patch, { rules: 'exact' });
+  let pauses = 0;
+  let step = work.next();
+  for (; step.done !== true; step = work.next()) pauses += 1;
+  expect(step.value).toEqual({ big: value, copy: value });
+  expect(pauses).toBeGreaterThan(40);
 });
 
 describe('a patch of a webhook', () => {

@@ -1,5 +1,6 @@
 import {
   cloneJson,
+  cloneJsonSteps,
   goValue,
   isObject,
   type JsonArray,
@@ -58,7 +59,10 @@ export type JsonPatchRules = 'exact' | 'lenient';
 
 export interface JsonPatchOptions {
   readonly rules: JsonPatchRules;
-  /** What a test compares if a member is absent: `null`, the default, or `nothing`, which fails. */
+  /**
+   * What a test compares if a member is absent: `null`, the default of lenient rules, or `nothing`,
+   * which fails.
+   */
   readonly absent?: 'null' | 'nothing';
 }
 
@@ -103,19 +107,19 @@ export function applyJsonPatch(
   patch: readonly JsonPatchOperation[],
   options: JsonPatchOptions,
 ): JsonValue {
-  return runInOnePiece(jsonPatchWork(document, patch, options));
+  return runInOnePiece(jsonPatchWork(cloneJson(document), patch, options));
 }
 
-/** `applyJsonPatch` in steps, which can pause between operations. */
+/** `applyJsonPatch` in steps. Modifies the document, which the result may share. */
 export function* jsonPatchWork(
   document: JsonValue,
   patch: readonly JsonPatchOperation[],
-  { rules, absent = 'null' }: JsonPatchOptions,
+  { rules, absent = rules === 'exact' ? 'nothing' : 'null' }: JsonPatchOptions,
 ): Generator<void, JsonValue> {
   const work = new WorkBudget({ what: 'the JSON patch', steps: jsonPatchStepsMax });
-  const state: State = { root: cloneJson(document), copied: 0, work, rules, absent };
+  const state: State = { root: document, copied: 0, work, rules, absent };
   for (const operation of patch) {
-    applyOne(state, operation);
+    yield* applyOne(state, operation);
     yield;
   }
   return state.root;
@@ -151,20 +155,20 @@ function holderMissing(op: string, path: string, of: 'from' | 'path'): PatchErro
   return refuse(`${op} operation does not apply: ${where}: missing value`);
 }
 
-function applyOne(state: State, operation: JsonPatchOperation): void {
+function* applyOne(state: State, operation: JsonPatchOperation): Generator<void, void> {
   const { op, path, value = null } = operation;
   if (!['add', 'remove', 'replace', 'move', 'copy', 'test'].includes(op)) {
     throw refuse(`Unexpected kind: ${op}`);
   }
   if (state.rules === 'exact') checkForm(operation);
   if (op === 'move' || op === 'copy') {
-    transfer(state, operation);
+    yield* transfer(state, operation);
     return;
   }
   if (path === undefined) throw pathMissing(op);
   if (op === 'test') test(state, path, value);
-  else if (isWholeDocument(state, path, op)) state.root = cloneJson(value);
-  else change(state, { op, path, value });
+  // Copied, because the patch may be applied again.
+  else change(state, { op, path, value: yield* cloneJsonSteps(value) });
 }
 
 /** The lenient rules only allow replacing the whole document. */
@@ -188,13 +192,18 @@ function checkForm({ op, path, from, value }: JsonPatchOperation): void {
   }
 }
 
+/** Adds, removes, or replaces a value, which the document owns from now on. */
 function change(state: State, operation: { op: string; path: string; value: JsonValue }): void {
   const { op, path, value } = operation;
+  if (isWholeDocument(state, path, op)) {
+    state.root = value;
+    return;
+  }
   const place = placeAt(state, path, { op });
   if (op === 'add' || op === 'remove') chargeShift(state, place);
-  if (op === 'add') add(place, cloneJson(value), `error in add for path: '${path}': `);
+  if (op === 'add') add(place, value, `error in add for path: '${path}': `);
   else if (op === 'remove') remove(place, `error in remove for path: '${path}': `);
-  else replace(place, path, cloneJson(value));
+  else replace(place, path, value);
 }
 
 /** A member or list item, which may be absent. */
@@ -331,7 +340,7 @@ function test(state: State, path: string, value: JsonValue): void {
     throw refuse(`testing value ${path} failed: test failed`);
 }
 
-function transfer(state: State, operation: JsonPatchOperation): void {
+function* transfer(state: State, operation: JsonPatchOperation): Generator<void, void> {
   const { op, from, path } = operation;
   if (from === undefined) {
     throw refuse(
@@ -340,7 +349,7 @@ function transfer(state: State, operation: JsonPatchOperation): void {
   }
   if (from === '' && op === 'copy' && state.rules === 'exact') {
     chargeCopy(state, state.root);
-    put(state, { op, path, value: cloneJson(state.root) });
+    put(state, { op, path, value: yield* cloneJsonSteps(state.root) });
     return;
   }
   const source = placeAt(state, from, { op, of: 'from' });
@@ -349,7 +358,7 @@ function transfer(state: State, operation: JsonPatchOperation): void {
     chargeShift(state, source);
     remove(source, '');
   } else chargeCopy(state, value);
-  put(state, { op, path, value: op === 'move' ? value : cloneJson(value) });
+  put(state, { op, path, value: op === 'move' ? value : yield* cloneJsonSteps(value) });
 }
 
 function valueToTransfer(source: Place, { op, from }: { op: string; from: string }): JsonValue {

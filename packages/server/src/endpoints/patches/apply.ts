@@ -12,6 +12,7 @@ import {
   type ApiObject,
   badRequest,
   cloneJson,
+  cloneJsonSteps,
   goValue,
   isObject,
   type JsonObject,
@@ -153,7 +154,7 @@ function* appliedSteps(
   const { managedFields } = merged.metadata;
   // Copied, because the merged object shares parts with the live one and admission may change it.
   if (managedFields !== undefined && managedFields === live?.metadata.managedFields) {
-    return cloneJson(merged);
+    return size === 'large' ? yield* cloneJsonSteps(merged) : cloneJson(merged);
   }
   // A typed decoder ignores undefined members; `delete` would make the object slow.
   if (isTyped(call.target)) jsonObject(merged.metadata)['managedFields'] = undefined;

@@ -38,10 +38,10 @@ interface KindOptions {
 export function* checkPatchedKind(
   call: ApiCall,
   patched: JsonObject,
-  options: KindOptions & { readonly current: ApiObject },
+  options: KindOptions & { readonly live: ApiObject },
 ): Generator<void, void> {
-  const { current, fail } = options;
-  if (patched['kind'] === current.kind && patched['apiVersion'] === current.apiVersion) return;
+  const { live, fail } = options;
+  if (patched['kind'] === live.kind && patched['apiVersion'] === live.apiVersion) return;
   const unreadable = typeProblem(patched);
   if (unreadable !== undefined) throw fail(unreadable);
   if (call.target.def.behavior.bodies === 'typed') {
@@ -63,10 +63,10 @@ export function* checkPatchedKind(
   if (apiVersion === '') throw fail("Object 'apiVersion' is missing");
   const { group = '' } = parseApiVersion(apiVersion) ?? {};
   throw invalidObject({ group, kind }, call.target.name, [
-    ...(kind === current.kind ? [] : [invalid('kind', kind, `must be ${current.kind}`)]),
-    ...(apiVersion === current.apiVersion
+    ...(kind === live.kind ? [] : [invalid('kind', kind, `must be ${live.kind}`)]),
+    ...(apiVersion === live.apiVersion
       ? []
-      : [invalid('apiVersion', apiVersion, `must be ${current.apiVersion}`)]),
+      : [invalid('apiVersion', apiVersion, `must be ${live.apiVersion}`)]),
   ]);
 }
 

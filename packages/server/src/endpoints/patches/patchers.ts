@@ -73,7 +73,7 @@ export function patchChange(call: ApiCall, patch: ReadPatch): PatchChange {
     const patched = yield* asStatusError(() => decodedPatch.change(current));
     yield;
     const size = sizeAt(pace);
-    return yield* shapedSteps(call, patch, { decodedPatch, patched, current, live, size });
+    return yield* shapedSteps(call, patch, { decodedPatch, patched, live, size });
   }
   const transform: PatchChange['transform'] = ({ current, live, pace }) => {
     if (current === undefined || live === undefined) throw new Error('there is nothing to patch');
@@ -97,12 +97,11 @@ function* shapedSteps(
   of: {
     readonly decodedPatch: DecodedPatch;
     readonly patched: JsonValue;
-    readonly current: ApiObject;
     readonly live: ApiObject;
     readonly size: ObjectSize;
   },
 ): Generator<void, ApiObject> {
-  const { patched, current, live, size } = of;
+  const { patched, live, size } = of;
   const { value, duplicates, hasFraction } = of.decodedPatch;
   const { type } = patch;
   const { fieldValidation } = patch.options;
@@ -143,12 +142,12 @@ function* shapedSteps(
   const failStrictly = (message: string) => new Unfit(message, { isStrict: true });
   try {
     if (!isStrategic)
-      yield* checkPatchedKind(call, patched, { current, fieldValidation, fail, failStrictly });
+      yield* checkPatchedKind(call, patched, { live, fieldValidation, fail, failStrictly });
     const shape = { complaints, fail, source, spelled, size } as const;
     const object = yield* shapeSteps(call.target, patched, shape);
     // A patch may omit apiVersion and kind, and a strategic merge patch may state any.
-    object.apiVersion = current.apiVersion;
-    object.kind = current.kind;
+    object.apiVersion = live.apiVersion;
+    object.kind = live.kind;
     reportComplaints(call, { complaints, fieldValidation, fail: failStrictly });
     return object;
   } catch (error) {
