@@ -140,6 +140,27 @@ describe('ADM-3: apply configurations', () => {
     expect((await createPod('p')).status).toBe(201);
   });
 
+  test('ADM-3: of many atomic values, the first hundred are named', async () => {
+    const names = Array.from({ length: 130 }, (_, index) => `n${index}`).join(' ');
+    const containers = `"${names}".split(" ").map(name, Object.spec.containers{name: name, args: ["x"]})`;
+    const expression = `Object{spec: Object.spec{containers: ${containers}}}`;
+    await kit.bound({ mutations: [apply(expression)] }, {}, aboutPods);
+    const { status, body } = await createPod('p');
+    expect(status).toBe(403);
+    expect(body.message).toMatch(/\.spec\.containers\[99\]\.args, and 30 more paths$/);
+  });
+
+  test('ADM-3: an object with duplicates in a keyed list cannot be merged', async () => {
+    await kit.bound({ mutations: [labels('"x": "y"')] }, {}, aboutPods);
+    const twice = ['1', '2'].map((value) => ({ name: 'E', value }));
+    const { status, body } = await createPod('p', { containers: [container('c', { env: twice })] });
+    expect(status).toBe(403);
+    expect(body.message).toContain(
+      'error applying patch: failed to convert original object to typed object: ' +
+        '.spec.containers[name="c"].env: duplicate entries for key [name="E"]',
+    );
+  });
+
   test('ADM-3: the mutated object is validated like client input', async () => {
     await kit.bound({ mutations: [labels('"a b": "c"')] });
     const refused = await create();
@@ -170,6 +191,18 @@ describe('ADM-3: JSON patches', () => {
       name: 'side',
       ports: [{ containerPort: 80, protocol: 'TCP' }],
     });
+  });
+
+  test('ADM-3, ADM-2: unreadable managedFields are restored with a warning', async () => {
+    const operation = 'op: "replace", path: "/metadata/managedFields/0/operation", value: "Odd"';
+    await kit.bound({ mutations: [jsonPatch(`[JSONPatch{${operation}}]`)] });
+    const made = await create();
+    expect([made.status, made.body.metadata.managedFields[0].operation]).toEqual([201, 'Update']);
+    expect(made.warnings).toEqual([
+      '.metadata.managedFields was in an invalid state after admission; this could be caused by ' +
+        'an outdated mutating admission controller; please fix your requests: operation must be ' +
+        '`Apply` or `Update`',
+    ]);
   });
 
   test('ADM-3: a failed test operation changes nothing', async () => {

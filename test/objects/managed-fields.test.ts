@@ -207,6 +207,18 @@ describe('resets', () => {
     }
   });
 
+  test.each([[[null]], [[{ manager: '', time: null }]]])(
+    'MF-3: %j is an empty entry, too',
+    async (managedFields) => {
+      const name = freshName();
+      const live = await made(name);
+      const metadata = { ...live.metadata, managedFields };
+      const put = await server.put(`${maps}/${name}`, { ...live, metadata });
+      expect(put.status, put.text).toBe(200);
+      expect(put.body.metadata.managedFields).toBeUndefined();
+    },
+  );
+
   test('MF-3: an empty list does not reset', async () => {
     const name = freshName();
     const live = await made(name);
@@ -549,6 +561,28 @@ describe('time', () => {
       'f:k1': {},
       'f:k2': {},
     });
+  });
+
+  test('MF-9: ancient-changes stays one of ten updaters when it is not the oldest', async () => {
+    const clock = new FakeClock(Date.parse('2030-01-01T00:00:00Z'));
+    const timed = await withServer({ clock });
+    const path = `/api/v1/namespaces/${await freshNamespace(timed)}/configmaps`;
+    await timed.post(`${path}?fieldManager=a0`, dataMap('one', { k: '0' }));
+    // Within a second, names decide which updater is the oldest.
+    const managers = [...Array.from({ length: 10 }, (_, index) => `b${index}`), 'a1'];
+    for (const manager of managers) {
+      const patch = { data: { [manager]: '1' } };
+      await timed.patch(`${path}/one?fieldManager=${manager}`, patch, 'merge');
+    }
+    const answer = await timed.get(`${path}/one`);
+    expect(managersOf(answer)).toHaveLength(10);
+    expect(ownedBy(answer, 'ancient-changes', 'Update')?.['f:data']).toEqual({
+      '.': {},
+      'f:b0': {},
+      'f:b1': {},
+      'f:k': {},
+    });
+    expect(ownedBy(answer, 'a1', 'Update')).toEqual({ 'f:data': { 'f:a1': {} } });
   });
 
   test('MF-9, META-6: time changes only when the set does', async () => {

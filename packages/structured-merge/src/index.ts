@@ -3,19 +3,21 @@
 export { applyPatch, applySteps, describe, describeKind } from './apply/apply-patch.ts';
 export {
   ConversionNeeded,
+  isSameButOwners,
   type LastApplied,
   recordSteps,
   recordUpdate,
+  sameButOwnersSteps,
   type TrackedKind,
 } from './apply/field-manager.ts';
-export { type FieldFilter, setOfFields } from './apply/field-set.ts';
-export { decodeManaged } from './apply/managed-fields.ts';
+export { setOfFields } from './apply/field-set.ts';
+export { decodeManagedSteps } from './apply/managed-fields.ts';
 export { merge } from './apply/merge.ts';
 export { type FieldPath, fieldElement } from './apply/path-element.ts';
 export { ownersForScale, ownersFromScale, type ScaleMapping } from './apply/scale-owners.ts';
 export { ownersOf, upgradeOwners } from './apply/upgrade-owners.ts';
 export { TypedError, validateTyped } from './apply/validate-typed.ts';
-export { fitting, memberType, resourceType, type ValueType } from './apply/value-type.ts';
+export { fitting, resourceType, type ValueType } from './apply/value-type.ts';
 export {
   applyJsonPatch,
   type JsonPatchOperation,

@@ -1,11 +1,15 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
 import {
+  type ApiObject,
   type Clock,
+  errorText,
   type Histogram,
   itemAt,
   type MetricRegistry,
+  runInSlices,
   type Summary,
 } from '@wheelhouse/machinery';
+import { decodeManagedSteps } from '@wheelhouse/structured-merge';
 import type { AdmissionCall, AdmissionPort } from '../registry/contract.ts';
 
 /** An admission plugin, with one or both phases. Throws StatusError to refuse. */
@@ -45,10 +49,38 @@ export function admissionChain(
     return chain;
   };
   return {
-    mutate: (call) => new StepRun(call, { meter, step: steps.admit }).run(chainOf(call).mutating),
+    mutate(call) {
+      // The options of a stream have no metadata.
+      const owners = call.object?.metadata?.managedFields;
+      const run = new StepRun(call, { meter, step: steps.admit }).run(chainOf(call).mutating);
+      return run?.then(() => keepOwnersReadable(call, owners, meter.clock));
+    },
     validate: (call) =>
       new StepRun(call, { meter, step: steps.validate }).run(chainOf(call).validating),
   };
+}
+
+/**
+ * Webhooks and policies may change managed fields but not make them unreadable: in that case the
+ * previous ones are restored and the client is warned (ADM-2).
+ */
+async function keepOwnersReadable(
+  { object, context }: AdmissionCall,
+  owners: ApiObject['metadata']['managedFields'],
+  clock: ChainMeter['clock'],
+): Promise<void> {
+  if (object === undefined || object.metadata?.managedFields === owners) return;
+  try {
+    await runInSlices(decodeManagedSteps(object.metadata.managedFields), clock);
+  } catch (error) {
+    if (owners === undefined) delete object.metadata.managedFields;
+    else object.metadata.managedFields = owners;
+    context.warn(
+      '.metadata.managedFields was in an invalid state after admission; this could be caused by ' +
+        'an outdated mutating admission controller; please fix your requests: ' +
+        errorText(error),
+    );
+  }
 }
 
 /** The plugins that run for one kind. */

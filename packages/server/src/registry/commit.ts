@@ -12,7 +12,6 @@ import {
   itemAt,
   jsonEqual,
   jsonEqualExcept,
-  jsonEqualExceptSteps,
   jsonEqualSteps,
   type ManagedFieldsEntry,
   type MaybePromise,
@@ -23,6 +22,7 @@ import {
   tooManyValues,
 } from '@wheelhouse/machinery';
 import { type StoredRecord, StoreError, type WriteResult } from '@wheelhouse/store';
+import { isSameButOwners, sameButOwnersSteps } from '@wheelhouse/structured-merge';
 import {
   type Entry,
   EntryHint,
@@ -494,19 +494,6 @@ function* sameSteps(stored: ApiObject, old: ApiObject): Generator<void, boolean>
     sameButTimes(stored.metadata.managedFields ?? [], old.metadata.managedFields ?? [])
   );
 }
-
-/** `isSameButOwners` in steps. */
-function* sameButOwnersSteps(left: ApiObject, right: ApiObject): Generator<void, boolean> {
-  return (
-    (yield* jsonEqualExceptSteps(left, right, 'metadata')) &&
-    (yield* jsonEqualExceptSteps(left.metadata, right.metadata, 'managedFields'))
-  );
-}
-
-/** Whether two objects differ at most in their managed fields. */
-export const isSameButOwners = (left: ApiObject, right: ApiObject) =>
-  jsonEqualExcept(left, right, 'metadata') &&
-  jsonEqualExcept(left.metadata, right.metadata, 'managedFields');
 
 function sameButTimes(
   entries: readonly ManagedFieldsEntry[],

@@ -196,10 +196,12 @@ export interface DeletePlan extends Plan {
 export interface ObjectView {
   /** The kind of the view, for which field owners are recorded. */
   readonly target: Target;
-  /** Creates the view of an object, by default without managed fields. */
-  show(object: ApiObject, options?: { readonly owners: 'shown' | 'omitted' }): ApiObject;
-  /** Applies a changed view to its object. Throws a StatusError for an invalid view. */
-  merge(object: ApiObject, changed: ApiObject): void;
+  /** Creates the view of an object without managed fields. */
+  show(object: ApiObject): ApiObject;
+  /** Creates the view with its managed fields, in steps. */
+  showOwned(object: ApiObject): Generator<void, ApiObject>;
+  /** Applies a changed view to its object in steps. Throws a StatusError for an invalid view. */
+  merge(object: ApiObject, changed: ApiObject): Generator<void, void>;
 }
 
 /** The result of a write: the entry that was, or in a dry run would be, stored or removed. */

@@ -28,7 +28,6 @@ import {
   applySteps,
   ConversionNeeded,
   describeKind,
-  type FieldFilter,
   type LastApplied,
   recordSteps,
   setOfFields,
@@ -129,7 +128,7 @@ function trackedKind(
         : convert(object, { from, to });
     },
     lastApplied: options.lastApplied,
-    ...resetFilter(def, { subresource, version: version.version }),
+    ...resetFields(def, { subresource, version: version.version }),
   };
 }
 
@@ -198,19 +197,19 @@ function formed(object: JsonObject, { version }: Form): ApiObject {
   }
 }
 
-/** Excludes the fields that the endpoint resets, which its writers cannot own (SSA-10). */
-function resetFilter(
+/** The fields that the endpoint resets, which its writers cannot own (SSA-10). */
+function resetFields(
   def: ResourceDef,
   { subresource, version }: { subresource: string; version: string },
-): Pick<TrackedKind, 'filterFor'> {
-  const reset = def.strategy.resetFields?.[subresource];
-  if (reset === undefined || reset.length === 0) return {};
-  const filter: FieldFilter = { exclude: setOfFields(reset) };
-  if (def.behavior.ownership.resetsIn === 'every version') return { filterFor: () => filter };
+): Pick<TrackedKind, 'resetFor'> {
+  const fields = def.strategy.resetFields?.[subresource];
+  if (fields === undefined) return {};
+  const reset = setOfFields(fields);
+  if (def.behavior.ownership.resetsIn === 'every version') return { resetFor: () => reset };
   // A version without a status subresource resets nothing.
   if (!subresourcesOf(def, version).some(({ name }) => name === 'status')) return {};
   const own = apiVersionOf({ group: def.group, version });
-  return { filterFor: (apiVersion) => (apiVersion === own ? filter : undefined) };
+  return { resetFor: (apiVersion) => (apiVersion === own ? reset : undefined) };
 }
 
 /** Maximum number of conversions of one write; each version that owns fields needs a few. */

@@ -315,7 +315,12 @@ describe('the steps of a write', () => {
     const view: ObjectView = {
       target,
       show: scaleOf,
-      merge(object, changed) {
+      *showOwned(object) {
+        yield;
+        return scaleOf(object);
+      },
+      *merge(object, changed) {
+        yield;
         steps.push('merge view');
         if (isObject(object.spec) && isObject(changed.spec)) {
           object.spec.replicas = changed.spec.replicas ?? 0;

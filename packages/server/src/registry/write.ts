@@ -31,20 +31,15 @@ import {
   restoreOmitted,
   settleEmpty,
 } from '@wheelhouse/schema';
+import { isSameButOwners } from '@wheelhouse/structured-merge';
 import type { Entry } from '../watchcache/entry.ts';
-import {
-  commitChange,
-  commitDeletion,
-  commitNew,
-  formToStore,
-  isSameButOwners,
-  type Outcome,
-} from './commit.ts';
+import { commitChange, commitDeletion, commitNew, formToStore, type Outcome } from './commit.ts';
 import type {
   AdmissionCall,
   AdmissionPort,
   CreatePlan,
   DeletePlan,
+  ObjectView,
   Target,
   UpdatePlan,
   WriteContext,
@@ -149,8 +144,6 @@ interface Before {
   readonly live: ApiObject;
   /** In the version that the strategy works on. */
   readonly old: ApiObject;
-  /** The object that the request reads: `live`, or a view of it. */
-  readonly seen: ApiObject;
 }
 
 /** Runs one attempt: all steps of a write, in order. */
@@ -167,12 +160,13 @@ async function attempt(registry: Registry, plan: WritePlan, start: Start): Promi
   const nowMs = registry.clock.now();
   const pace = context.pace ?? (current && paceFor(registry.clock, current.json.length));
   if (pace !== undefined && current !== undefined) await runAtPace(parseAhead(current.json), pace);
-  const read = current === undefined ? undefined : readCurrent(registry, { plan, target, current });
+  const read = current === undefined ? undefined : readCurrent(registry, { target, current });
   const before = read instanceof Promise ? await read : read;
+  const live = before && view ? await runAtPace(view.showOwned(before.live), pace) : before?.live;
   if (pace?.over) await pace.pause();
 
   // Transform.
-  const transformed = transform(plan, before, pace);
+  const transformed = transform(plan, live, pace);
   const result = transformed instanceof Promise ? await transformed : transformed;
   const formed = typedForm(target, context, { object: result, pace });
   const object = formed instanceof Promise ? await formed : formed;
@@ -191,7 +185,6 @@ async function attempt(registry: Registry, plan: WritePlan, start: Start): Promi
 
   // Record managers.
   const tracked = view?.target ?? target;
-  const live = before?.seen;
   if (source !== 'merged') {
     const manager = context.fieldManager;
     const recording = { target: tracked, live, object, manager, nowMs, pace };
@@ -209,7 +202,7 @@ async function attempt(registry: Registry, plan: WritePlan, start: Start): Promi
   if (mutation !== undefined) await mutation;
   const isVersioned = namedVersion || (before === undefined && namesVersion(object));
   if (before !== undefined && view === undefined) checkMutated(target, object, before);
-  const whole = before === undefined ? object : behindView(plan, target, { object, before });
+  const whole = before && view ? await behindView(plan, view, { object, before, pace }) : object;
   const isNameless = before === undefined && settleName(target, object, nowMs);
   dropDuplicateOwners(whole, { warn: context.warn, after: 'admission' });
 
@@ -408,18 +401,15 @@ async function startCreate(plan: UpdatePlan): Promise<void> {
 
 function readCurrent(
   registry: Registry,
-  at: { readonly plan: WritePlan; readonly target: Target; readonly current: Entry },
+  { target, current }: { readonly target: Target; readonly current: Entry },
 ): MaybePromise<Before> {
-  const { plan, target, current } = at;
   const { def, version } = target;
-  const view = plan.operation === 'update' ? plan.view : undefined;
   const decoded = registry.decoded.of(def.storage.prefix + current.key, current);
   const formsOf = (live: ApiObject): Before => ({
     entry: current,
     decoded,
     live,
     old: def.behavior.validatedIn === 'request version' ? live : decoded,
-    seen: view === undefined ? live : view.show(live, { owners: 'shown' }),
   });
   if (needsConversion(def, version, current)) {
     const shown = shownObject({ def, version }, current);
@@ -431,11 +421,10 @@ function readCurrent(
 
 function transform(
   plan: CreatePlan | UpdatePlan,
-  before: Before | undefined,
+  live: ApiObject | undefined,
   pace: Pace | undefined,
 ): MaybePromise<ApiObject> {
   if (plan.operation === 'create') return plan.object;
-  const live = before?.seen;
   if (live === undefined || plan.base === 'shared') {
     return plan.transform({ current: live, live, pace });
   }
@@ -524,15 +513,19 @@ function checkMutated(target: Target, object: ApiObject, { entry }: Before): voi
  * The whole object: merges a changed view into the current one, whose uid and version the view must
  * match.
  */
-function behindView(
-  plan: CreatePlan | UpdatePlan,
-  target: Target,
-  { object, before }: { readonly object: ApiObject; readonly before: Before },
-): ApiObject {
-  if (plan.operation === 'create' || plan.view === undefined) return object;
-  const whole = cloneJson(before.live);
-  plan.view.merge(whole, object);
-  checkExpectations('merged', target, { object: whole, before, dryRun: plan.context.dryRun });
+async function behindView(
+  { target, context }: CreatePlan | UpdatePlan,
+  view: ObjectView,
+  of: {
+    readonly object: ApiObject;
+    readonly before: Before;
+    readonly pace: Pace | undefined;
+  },
+): Promise<ApiObject> {
+  const { object, before, pace } = of;
+  const whole = await runAtPace(cloneJsonSteps(before.live), pace);
+  await runAtPace(view.merge(whole, object), pace);
+  checkExpectations('merged', target, { object: whole, before, dryRun: context.dryRun });
   return whole;
 }
 

@@ -24,7 +24,6 @@ import {
   comparable,
   identityFor,
   portOf,
-  readOwners,
   storeOwners,
   strip,
   type TrackedKind,
@@ -33,7 +32,7 @@ import {
   typedObject,
   withoutOwners,
 } from './field-manager.ts';
-import { differenceSteps, type FieldSet, hasPath, setsEqual } from './field-set.ts';
+import { differenceSteps, type FieldSet, hasPath, setsEqual, setsEqualSteps } from './field-set.ts';
 import { decodeManagedSteps, type Managed, noManaged, parseIdentity } from './managed-fields.ts';
 import { showPath } from './path-element.ts';
 import {
@@ -88,7 +87,6 @@ export function* applySteps(kind: TrackedKind, apply: AppliedPatch): Generator<v
     () => checkTyped(applied.type, apply),
   );
   yield;
-  if (apply.size === 'large') yield* readOwners(live?.metadata.managedFields);
   const before = yield* ownersForApply(kind, apply);
   yield;
   const merged = yield* mergeApplied(kind, { apply, before, applied, force: apply.force });
@@ -237,7 +235,10 @@ function* mergeOnce(kind: TrackedKind, merging: Merging): Generator<void, Merged
   const { managers } = result;
   const own = strip(managers.get(identity));
   if (own === undefined) managers.delete(identity);
-  else managers.set(identity, sameSet(own, before.managers.get(identity)));
+  else {
+    const previous = before.managers.get(identity);
+    managers.set(identity, yield* sameSet(own, previous, merging.apply.size));
+  }
   let { times } = before;
   if (result.object !== undefined) times = new Map(times).set(identity, formatTime(nowMs));
   // A new object starts as the applied body; its decoder adds zero values.
@@ -259,8 +260,17 @@ function* mergeProblem(live: ApiObject | undefined, type: ValueType): Generator<
 }
 
 /** Returns the previous set if it is equal, because its encoding is cached. */
-function sameSet(owned: VersionedSet, before: VersionedSet | undefined): VersionedSet {
-  if (before === undefined || !setsEqual(before.set, owned.set)) return owned;
+function* sameSet(
+  owned: VersionedSet,
+  before: VersionedSet | undefined,
+  size: 'large' | undefined,
+): Generator<void, VersionedSet> {
+  if (before === undefined) return owned;
+  const isSame =
+    size === 'large'
+      ? yield* setsEqualSteps(before.set, owned.set)
+      : setsEqual(before.set, owned.set);
+  if (!isSame) return owned;
   const { apiVersion, applied } = owned;
   return { set: before.set, apiVersion, applied };
 }
@@ -386,8 +396,11 @@ function* allowedConflicts(
     const last = parseJson(record);
     if (!isObject(last) || last['kind'] !== kind.kind) return undefined;
     if (last['apiVersion'] !== kind.apiVersion) return undefined;
-    yield* validateTypedSteps(type, last, { allowDuplicates: false });
-    const { modified, added, removed } = yield* compareSteps(type, last, withoutOwners(live));
+    const before = withoutOwners(live);
+    for (const value of [last, before]) {
+      yield* validateTypedSteps(type, value, { allowDuplicates: false });
+    }
+    const { modified, added, removed } = yield* compareSteps(type, last, before);
     let allowed = yield* toFieldSetSteps(type, last);
     for (const changed of [modified, added, removed]) {
       allowed = yield* differenceSteps(allowed, changed);

@@ -365,6 +365,14 @@ test('an apply by kubectl takes over unchanged fields of its client-side apply',
   expect(JSON.parse(script.live!.metadata.annotations![annotation]!)).toMatchObject({ text: 'y' });
 });
 
+test('a client-side apply takes over nothing of an object with duplicates', () => {
+  const script = scriptOf(schema);
+  const last = JSON.stringify({ apiVersion: 'example.com/v1', kind: 'Thing', text: 'x' });
+  const metadata = { annotations: { [annotation]: last } };
+  write(script, { ...update('client', { text: 'x', tags: ['t', 't'] }), metadata });
+  expect(conflictsOf(() => write(script, apply('kubectl', { text: 'y' })))).toHaveLength(1);
+});
+
 test.each([
   ['another kind', { apiVersion: 'example.com/v1', kind: 'Other', text: 'x' }],
   ['another version', { apiVersion: 'example.com/v2', kind: 'Thing', text: 'x' }],

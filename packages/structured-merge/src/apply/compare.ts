@@ -9,14 +9,13 @@ import {
 import {
   addNode,
   emptySet,
-  type FieldFilter,
   type FieldNode,
   type FieldSet,
-  filterSet,
   type GrowingFieldSet,
   leafNode,
   nodeOf,
   unionNode,
+  withoutReset,
 } from './field-set.ts';
 import { fieldElement, type PathElement } from './path-element.ts';
 import {
@@ -45,16 +44,15 @@ export interface Comparison {
   readonly added: FieldSet;
 }
 
-/** The part of a comparison that passes a filter. */
-export function filterComparison(
-  comparison: Comparison,
-  filter: FieldFilter | undefined,
+/** The comparison without the fields that an endpoint resets. */
+export function comparisonWithoutReset(
+  { removed, modified, added }: Comparison,
+  reset: FieldSet | undefined,
 ): Comparison {
-  if (filter === undefined) return comparison;
   return {
-    removed: filterSet(comparison.removed, filter),
-    modified: filterSet(comparison.modified, filter),
-    added: filterSet(comparison.added, filter),
+    removed: withoutReset(removed, reset),
+    modified: withoutReset(modified, reset),
+    added: withoutReset(added, reset),
   };
 }
 

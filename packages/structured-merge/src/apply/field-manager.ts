@@ -14,16 +14,13 @@ import {
   setMember,
 } from '@wheelhouse/machinery';
 import { type Property, resolved, type Schema } from '@wheelhouse/schema';
-import { difference, type FieldFilter, setOfFields, union } from './field-set.ts';
+import { difference, type FieldSet, setOfFields, union } from './field-set.ts';
 import {
   capUpdates,
-  decodeFieldsSteps,
   decodeManagedSteps,
-  encodeFieldsSteps,
   encodeManagedSteps,
   identityOf,
   type Managed,
-  membersStride,
   noManaged,
   sameOwners,
 } from './managed-fields.ts';
@@ -61,10 +58,8 @@ export interface TrackedKind {
    * has no such version.
    */
   readonly convert: (object: JsonObject, apiVersion: string) => JsonObject | undefined;
-  /**
-   * The fields that writes through this endpoint may own, in terms of a version; undefined for all.
-   */
-  readonly filterFor?: (apiVersion: string) => FieldFilter | undefined;
+  /** The fields of a version that this endpoint resets, which its writers cannot own (SSA-10). */
+  readonly resetFor?: (apiVersion: string) => FieldSet | undefined;
   /** How client-side applies are recorded. */
   readonly lastApplied: LastApplied;
 }
@@ -130,10 +125,6 @@ export function* recordSteps(
   const { live, object } = update;
   forgetElements();
   try {
-    if (update.size === 'large') {
-      yield* readOwners(live?.metadata.managedFields);
-      if (kind.subresource === '') yield* readOwners(object.metadata.managedFields);
-    }
     const before = yield* ownersBefore(kind, update);
     yield;
     const owners = yield* trackUpdate(kind, update, before);
@@ -174,21 +165,6 @@ const resetManaged: Managed = { managers: new Map(), times: new Map() };
 
 const isEmptyEntry = (entry: JsonValue | undefined) =>
   isObject(entry) && Object.keys(entry).length === 0;
-
-/** Decodes the field sets of owners in steps and ignores malformed ones. */
-export function* readOwners(entries: JsonValue | undefined): Generator<void, void> {
-  if (!Array.isArray(entries)) return;
-  const stride = membersStride();
-  for (const entry of entries) {
-    const fields = isObject(entry) ? entry['fieldsV1'] : undefined;
-    if (!isObject(fields)) continue;
-    try {
-      yield* decodeFieldsSteps(fields, stride);
-    } catch {
-      // The next reader of the entry reports the error.
-    }
-  }
-}
 
 function* decodeOrNone(entries: JsonValue | undefined): Generator<void, Managed> {
   try {
@@ -305,22 +281,18 @@ export function* storeOwners(options: {
     }
   }
   yield;
-  if (size === 'large') {
-    const stride = membersStride();
-    for (const { set } of owners.managers.values()) yield* encodeFieldsSteps(set, stride);
-  }
-  const entries = yield* encodeManagedSteps(owners, before);
+  const entries = yield* encodeManagedSteps(owners, { before, size });
   if (entries === undefined) delete object.metadata.managedFields;
   else object.metadata.managedFields = entries;
 }
 
 /** Whether two objects are equal except for their owners. */
-const isSameButOwners = (left: ApiObject, right: ApiObject): boolean =>
+export const isSameButOwners = (left: ApiObject, right: ApiObject): boolean =>
   jsonEqualExcept(left, right, 'metadata') &&
   jsonEqualExcept(left.metadata, right.metadata, 'managedFields');
 
 /** `isSameButOwners` in steps. */
-function* sameButOwnersSteps(left: ApiObject, right: ApiObject): Generator<void, boolean> {
+export function* sameButOwnersSteps(left: ApiObject, right: ApiObject): Generator<void, boolean> {
   return (
     (yield* jsonEqualExceptSteps(left, right, 'metadata')) &&
     (yield* jsonEqualExceptSteps(left.metadata, right.metadata, 'managedFields'))
@@ -395,7 +367,7 @@ export function portOf(kind: TrackedKind): UpdaterPort {
         byVersion.set(apiVersion, convertTyped(kind, object, apiVersion));
       return byVersion.get(apiVersion);
     },
-    filterFor: (apiVersion) => kind.filterFor?.(apiVersion),
+    resetFor: (apiVersion) => kind.resetFor?.(apiVersion),
   };
 }
 

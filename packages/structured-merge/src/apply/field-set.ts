@@ -189,6 +189,10 @@ export function recursiveDifference(left: FieldSet, right: FieldSet): FieldSet {
   return subtract(left, right, subtractSubtrees);
 }
 
+/** The set without the fields that an endpoint resets, and without everything below them. */
+export const withoutReset = (set: FieldSet, reset: FieldSet | undefined): FieldSet =>
+  reset === undefined ? set : recursiveDifference(set, reset);
+
 /** Whether the path itself is in the set. */
 export function hasPath(set: FieldSet, path: FieldPath): boolean {
   let at: FieldSet | undefined = set;
@@ -216,6 +220,14 @@ export function setsEqual(left: FieldSet, right: FieldSet): boolean {
   return true;
 }
 
+/** `setsEqual` in steps, for large sets. */
+export function* setsEqualSteps(left: FieldSet, right: FieldSet): Generator<void, boolean> {
+  return (
+    (yield* differenceSteps(left, right)).size === 0 &&
+    (yield* differenceSteps(right, left)).size === 0
+  );
+}
+
 /** The path elements of the top level in canonical order. */
 export function sortedElements(set: FieldSet): PathElement[] {
   return sortElements([...set.keys()]);
@@ -233,34 +245,6 @@ export function* pathsOf(set: FieldSet, prefix: FieldPath = []): Generator<Field
     const { children } = set.get(element)!;
     if (children !== undefined) yield* pathsOf(children, [...prefix, element]);
   }
-}
-
-/**
- * The fields that writes through an endpoint may own: all except some paths and everything below
- * them, or only those that start with one of some patterns, in which `*` matches any path element.
- */
-export type FieldFilter = { readonly exclude: FieldSet } | { readonly include: readonly Pattern[] };
-
-type Pattern = readonly (PathElement | '*')[];
-
-/** The part of a set that passes a filter. */
-export function filterSet(set: FieldSet, filter: FieldFilter | undefined): FieldSet {
-  if (filter === undefined || set.size === 0) return set;
-  if ('exclude' in filter) return recursiveDifference(set, filter.exclude);
-  return includeMatches(set, filter.include);
-}
-
-function includeMatches(set: FieldSet, patterns: readonly Pattern[]): FieldSet {
-  if (patterns.some((pattern) => pattern.length === 0)) return set;
-  const result: GrowingFieldSet = new Map();
-  for (const [element, node] of set) {
-    const matching = patterns.filter(([head]) => head === '*' || head === element);
-    if (matching.length === 0) continue;
-    const next = matching.map((pattern) => pattern.slice(1));
-    const children = node.children === undefined ? undefined : includeMatches(node.children, next);
-    addNode(result, element, nodeOf(node.member, children));
-  }
-  return result;
 }
 
 /** A modifiable copy of a set. */

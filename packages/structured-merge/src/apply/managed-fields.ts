@@ -4,7 +4,6 @@ import {
   type JsonObject,
   type JsonValue,
   type ManagedFieldsEntry,
-  runInOnePiece,
   Stride,
   sortSteps,
   textOf,
@@ -81,14 +80,9 @@ export function parseIdentity(identity: string): Partial<ManagerIdentity> {
 }
 
 /**
- * Decodes `metadata.managedFields`. Throws an Error with kube-apiserver's message if an entry is
- * malformed.
+ * Decodes `metadata.managedFields` in steps. Throws an Error with kube-apiserver's message if an
+ * entry is malformed.
  */
-export function decodeManaged(entries: JsonValue | undefined): Managed {
-  return runInOnePiece(decodeManagedSteps(entries));
-}
-
-/** `decodeManaged` in steps. */
 export function* decodeManagedSteps(entries: JsonValue | undefined): Generator<void, Managed> {
   if (entries === undefined || entries === null) return noManaged;
   if (!Array.isArray(entries)) throw new Error('managedFields must be a list');
@@ -102,7 +96,8 @@ export function* decodeManagedSteps(entries: JsonValue | undefined): Generator<v
   for (const [index, entry] of entries.entries()) {
     stride.count();
     if (stride.isOver) yield;
-    decodeEntry(isObject(entry) ? entry : {}, index, { managers, times, written: byIdentity });
+    const into = { managers, times, written: byIdentity, stride };
+    yield* decodeEntry(isObject(entry) ? entry : {}, index, into);
   }
   if (managers.size < entries.length) return { managers, times, repeated: true };
   return { managers, times, entries, written: byIdentity };
@@ -120,11 +115,14 @@ interface GrowingManaged {
   readonly times: Map<string, string>;
 }
 
-function decodeEntry(
+function* decodeEntry(
   entry: JsonObject,
   index: number,
-  into: GrowingManaged & { readonly written: Map<string, ManagedFieldsEntry> },
-): void {
+  into: GrowingManaged & {
+    readonly written: Map<string, ManagedFieldsEntry>;
+    readonly stride: Stride;
+  },
+): Generator<void, void> {
   const operation = entry['operation'];
   if (operation !== 'Apply' && operation !== 'Update') {
     throw new Error('operation must be `Apply` or `Update`');
@@ -140,7 +138,7 @@ function decodeEntry(
   const manager = textOf(entry['manager']);
   const subresource = textOf(entry['subresource']);
   const identity = identityOf({ manager, operation, apiVersion, subresource });
-  const set = decodeFields(entry['fieldsV1'] ?? {});
+  const set = yield* decodeFieldsSteps(entry['fieldsV1'] ?? {}, into.stride);
   into.managers.set(identity, { set, apiVersion, applied: operation === 'Apply' });
   const time = textOf(entry['time']);
   if (time !== '') into.times.set(identity, time);
@@ -148,21 +146,16 @@ function decodeEntry(
 }
 
 /**
- * Encodes owners, sorted by operation, time, manager, version, and subresource. Undefined if there
- * are none. The list and its entries are cached and shared, so callers must not modify them.
- * @param before the decoded list from which the owners were derived, whose entries are reused
+ * Encodes owners in steps, sorted by operation, time, manager, version, and subresource. Undefined
+ * if there are none. The list and its entries are cached and shared, so callers must not modify
+ * them.
+ * @param options.before the decoded list from which the owners were derived, whose entries are
+ *   reused
+ * @param options.size `large` encodes each field set in steps, which is slower for small ones
  */
-export function encodeManaged(
-  managed: Managed,
-  before: Managed = noManaged,
-): ManagedFieldsEntry[] | undefined {
-  return runInOnePiece(encodeManagedSteps(managed, before));
-}
-
-/** `encodeManaged` in steps. */
 export function* encodeManagedSteps(
   { managers, times }: Managed,
-  before: Managed,
+  { before, size }: { readonly before: Managed; readonly size: 'large' | undefined },
 ): Generator<void, ManagedFieldsEntry[] | undefined> {
   if (managers.size === 0) return undefined;
   const dated: DatedEntry[] = [];
@@ -174,7 +167,7 @@ export function* encodeManagedSteps(
     stride.count();
     if (stride.isOver) yield;
     const time = times.get(identity);
-    const entry = entryFor({ identity, owned, time, before });
+    const entry = yield* entryFor({ identity, owned, time, before, size, stride });
     dated.push({ entry, seconds: secondsOf(time) });
     byIdentity.set(identity, entry);
     if (time !== undefined) writtenTimes.set(identity, time);
@@ -188,23 +181,22 @@ export function* encodeManagedSteps(
 }
 
 /** The entry of an owner: the previous one, or one with its encoded fields, if unchanged. */
-function entryFor({
-  identity,
-  owned,
-  time,
-  before,
-}: {
+function* entryFor(of: {
   readonly identity: string;
   readonly owned: VersionedSet;
   readonly time: string | undefined;
   readonly before: Managed;
-}): ManagedFieldsEntry {
+  readonly size: 'large' | undefined;
+  readonly stride: Stride;
+}): Generator<void, ManagedFieldsEntry> {
+  const { identity, owned, time, before } = of;
   const writtenEntry = before.written?.get(identity);
   const isSameSet = writtenEntry !== undefined && before.managers.get(identity)?.set === owned.set;
   if (isSameSet && writtenEntry.apiVersion === owned.apiVersion && writtenEntry.time === time)
     return writtenEntry;
-  const fieldsV1 = isSameSet ? writtenEntry.fieldsV1 : encodeFields(owned.set);
-  return encodeEntry(identity, { owned, time, fieldsV1 });
+  if (isSameSet) return encodeEntry(identity, { owned, time, fieldsV1: writtenEntry.fieldsV1 });
+  if (of.size === 'large') yield* encodeFieldsSteps(owned.set, of.stride);
+  return encodeEntry(identity, { owned, time, fieldsV1: encodeFields(owned.set) });
 }
 
 function encodeEntry(
@@ -301,7 +293,7 @@ export function* capUpdates(managed: Managed): Generator<void, Managed> {
       continue;
     }
     mergeOldUpdate({ managers, times }, { old, identity, owned });
-    count -= 1;
+    if (identity !== oldIdentity(apiVersion)) count -= 1;
   }
   for (const [apiVersion, { sets }] of byVersion) {
     if (sets.length === 0) continue;
@@ -365,10 +357,10 @@ function encodeLevel(set: FieldSet, withSelf: boolean): JsonObject {
 const membersPerStep = 250;
 
 /** Counts the members of field sets, and pauses between them. */
-export const membersStride = () => new Stride(membersPerStep);
+const membersStride = () => new Stride(membersPerStep);
 
 /** Encodes a set in steps and caches the result for `encodeFields`. */
-export function* encodeFieldsSteps(set: FieldSet, stride: Stride): Generator<void, void> {
+function* encodeFieldsSteps(set: FieldSet, stride: Stride): Generator<void, void> {
   if (encoded.has(set)) return;
   const fields = yield* encodeSteps(set, { withSelf: false, stride });
   encoded.set(set, fields);
@@ -392,11 +384,14 @@ function* encodeSteps(
   return object;
 }
 
-/** Decodes FieldsV1 in steps and caches the result for `decodeFields`. Throws the same errors. */
-export function* decodeFieldsSteps(fields: JsonObject, stride: Stride): Generator<void, void> {
-  if (decoded.has(fields)) return;
-  const node = yield* readSteps(fields, { depth: 0, stride });
-  decoded.set(fields, node.children ?? emptySet);
+/** `decodeFields` in steps. */
+function* decodeFieldsSteps(fields: JsonValue, stride: Stride): Generator<void, FieldSet> {
+  if (!isObject(fields) || decoded.has(fields) || stride.weigh(fields) === 'light') {
+    return decodeFields(fields);
+  }
+  const { children = emptySet } = yield* readSteps(fields, { depth: 0, stride });
+  decoded.set(fields, children);
+  return children;
 }
 
 function* readSteps(

@@ -1,6 +1,11 @@
 import type { ManagedFieldsEntry } from '@wheelhouse/machinery';
 import { difference, hasPath, setOf } from './field-set.ts';
-import { decodeManaged, encodeManaged, type Managed } from './managed-fields.ts';
+import {
+  decodeManagedSteps,
+  encodeManagedSteps,
+  type Managed,
+  noManaged,
+} from './managed-fields.ts';
 import { type FieldPath, fieldElement } from './path-element.ts';
 import type { VersionedSet } from './updater.ts';
 
@@ -20,15 +25,14 @@ export interface ScaleMapping {
 const pathOf = (dotted: string): FieldPath => dotted.split('.').map(fieldElement);
 const scaleReplicas = pathOf('spec.replicas');
 
+type Entries = ManagedFieldsEntry[] | undefined;
+
 /**
- * The managedFields of an object's Scale: only the owners of the replicas. Throws an Error if an
- * entry is malformed.
+ * The managedFields of an object's Scale: only the owners of the replicas. In steps, because the
+ * object may be large (TRUST-2). Throws an Error if an entry is malformed.
  */
-export function ownersForScale(
-  entries: readonly ManagedFieldsEntry[] | undefined,
-  mapping: ScaleMapping,
-): ManagedFieldsEntry[] | undefined {
-  const { managers, times } = decodeManaged(entries === undefined ? undefined : [...entries]);
+export function* ownersForScale(entries: Entries, mapping: ScaleMapping): Generator<void, Entries> {
+  const { managers, times } = yield* decodeManagedSteps(entries);
   const result = new Map<string, VersionedSet>();
   for (const [identity, owned] of managers) {
     const dotted = mapping.replicasPath(owned.apiVersion);
@@ -36,7 +40,7 @@ export function ownersForScale(
     const set = setOf([scaleReplicas]);
     result.set(identity, { set, apiVersion: mapping.scaleVersion, applied: owned.applied });
   }
-  return asWritten({ managers: result, times });
+  return yield* asWritten({ managers: result, times }, noManaged);
 }
 
 /**
@@ -48,13 +52,13 @@ export function ownersForScale(
  * its replicas move from its own entry to one with the same name and without a time, which the next
  * write of the object drops. kube-apiserver behaves in the same way.
  */
-export function ownersFromScale(
-  entries: readonly ManagedFieldsEntry[] | undefined,
-  scaleEntries: readonly ManagedFieldsEntry[] | undefined,
+export function* ownersFromScale(
+  entries: Entries,
+  scaleEntries: Entries,
   mapping: ScaleMapping,
-): ManagedFieldsEntry[] | undefined {
-  const parent = decodeManaged(entries === undefined ? undefined : [...entries]);
-  const scale = decodeManaged(scaleEntries === undefined ? undefined : [...scaleEntries]);
+): Generator<void, Entries> {
+  const parent = yield* decodeManagedSteps(entries);
+  const scale = yield* decodeManagedSteps(scaleEntries);
   const result = new Map<string, VersionedSet>();
   const retained = new Set<string>();
   for (const [identity, owned] of parent.managers) {
@@ -75,14 +79,15 @@ export function ownersFromScale(
     const set = setOf([pathOf(dotted)]);
     result.set(identity, { set, apiVersion: mapping.apiVersion, applied: owned.applied });
   }
-  return asWritten({ managers: result, times: parent.times });
+  return yield* asWritten({ managers: result, times: parent.times }, parent);
 }
 
 /**
  * Encodes owners as a new list without cached owners, because these identities differ from those
  * that its entries decode to.
+ * @param before the owners from which they were derived
  */
-function asWritten(managed: Managed): ManagedFieldsEntry[] | undefined {
-  const entries = encodeManaged(managed);
+function* asWritten(managed: Managed, before: Managed): Generator<void, Entries> {
+  const entries = yield* encodeManagedSteps(managed, { before, size: 'large' });
   return entries === undefined ? undefined : [...entries];
 }

@@ -1,15 +1,11 @@
 import { type JsonValue, jsonEqual, jsonEqualSteps, Stride } from '@wheelhouse/machinery';
-import { type Comparison, compare, compareSteps, filterComparison } from './compare.ts';
+import { type Comparison, compare, compareSteps, comparisonWithoutReset } from './compare.ts';
 import {
-  addNode,
   containsSet,
   difference,
   differenceSteps,
   emptySet,
-  type FieldFilter,
-  type FieldNode,
   type FieldSet,
-  filterSet,
   type GrowingFieldSet,
   intersection,
   intersectionSteps,
@@ -19,6 +15,7 @@ import {
   union,
   unionOfSteps,
   unionSteps,
+  withoutReset,
 } from './field-set.ts';
 import { merge, mergeSteps } from './merge.ts';
 import { type FieldPath, fieldNameOf } from './path-element.ts';
@@ -33,11 +30,11 @@ const reconciled = new WeakMap<FieldSet, WeakMap<ValueType, FieldSet>>();
  * became atomic now own the whole part. The ownership of parts that became granular does not
  * change.
  */
-function reconcileSet(set: FieldSet, type: ValueType): FieldSet {
+function* reconcileSet(set: FieldSet, type: ValueType): Generator<void, FieldSet> {
   let byType = reconciled.get(set);
   const cachedResult = byType?.get(type);
   if (cachedResult !== undefined) return cachedResult;
-  const result = reconcileChildren(set, type);
+  const result = yield* reconcileChildren(set, type, new Stride());
   if (byType === undefined) {
     byType = new WeakMap();
     reconciled.set(set, byType);
@@ -46,47 +43,33 @@ function reconcileSet(set: FieldSet, type: ValueType): FieldSet {
   return result;
 }
 
-function reconcileChildren(set: FieldSet, type: ValueType): FieldSet {
-  const { map, scalar, list } = type;
-  if (map !== undefined) {
-    if (map.deduced) return set;
-    return changeNodes(set, (element, node) => {
-      const name = fieldNameOf(element);
-      const below = name === undefined ? map.element?.get() : memberType(map, name);
-      return below === undefined ? node : reconcileNode(node, below);
-    });
-  }
-  if (scalar !== undefined || list === undefined) return set;
-  const below = list.element.get();
-  return changeNodes(set, (_, node) => reconcileNode(node, below));
-}
-
-function reconcileNode(node: FieldNode, type: ValueType): FieldNode {
-  if (node.children === undefined) return node;
-  const { map, scalar, list } = type;
-  const becameAtomic =
-    map !== undefined
-      ? map.atomic && !map.deduced
-      : scalar === undefined && list !== undefined && list.atomic;
-  if (becameAtomic) return leafNode;
-  const children = reconcileChildren(node.children, type);
-  return children === node.children ? node : nodeOf(node.member, children)!;
-}
-
-function changeNodes(
+function* reconcileChildren(
   set: FieldSet,
-  change: (element: string, node: FieldNode) => FieldNode,
-): FieldSet {
+  { map, scalar, list }: ValueType,
+  stride: Stride,
+): Generator<void, FieldSet> {
+  if (map?.deduced === true || (map === undefined && scalar !== undefined)) return set;
   let result: GrowingFieldSet | undefined;
   for (const [element, node] of set) {
-    const changed = change(element, node);
-    if (changed === node) continue;
-    if (result === undefined) result = new Map(set);
-    result.delete(element);
-    addNode(result, element, changed);
+    stride.count();
+    if (stride.isOver) yield;
+    if (node.children === undefined) continue;
+    const name = fieldNameOf(element);
+    const declared = map !== undefined && name !== undefined ? memberType(map, name) : undefined;
+    const below = declared ?? (map ?? list)?.element?.get();
+    if (below === undefined) continue;
+    const children = isAtomic(below)
+      ? undefined
+      : yield* reconcileChildren(node.children, below, stride);
+    if (children === node.children) continue;
+    result ??= new Map(set);
+    result.set(element, children === undefined ? leafNode : nodeOf(node.member, children)!);
   }
   return result ?? set;
 }
+
+const isAtomic = ({ map, scalar, list }: ValueType): boolean =>
+  map !== undefined ? map.atomic && !map.deduced : scalar === undefined && list?.atomic === true;
 
 /** The fields of one manager, in terms of one API version. */
 export interface VersionedSet {
@@ -110,8 +93,8 @@ export interface TypedObject {
 export interface UpdaterPort {
   /** Converts an object to another version; undefined if the version no longer exists. */
   convert(object: TypedObject, apiVersion: string): TypedObject | undefined;
-  /** The fields that a write in a version may own; undefined for all. */
-  filterFor(apiVersion: string): FieldFilter | undefined;
+  /** The fields of a version that the endpoint resets, which no write can own. */
+  resetFor(apiVersion: string): FieldSet | undefined;
 }
 
 /** A path that the writer wants to change and another manager owns. */
@@ -158,7 +141,7 @@ export function* updateManagers(
   yield;
   const before = managers.get(manager)?.set ?? emptySet;
   const taken = size === 'large' ? yield* gainSteps(before, comparison) : gain(before, comparison);
-  const set = filterSet(taken, port.filterFor(apiVersion));
+  const set = withoutReset(taken, port.resetFor(apiVersion));
   if (set.size === 0) managers.delete(manager);
   else managers.set(manager, { set, apiVersion, applied: false });
   return managers;
@@ -233,10 +216,10 @@ export function* applyConfiguration(
     size === 'large'
       ? yield* toFieldSetSteps(applied.type, applied.value)
       : toFieldSet(applied.type, applied.value);
-  const set = filterSet(whole, port.filterFor(apiVersion));
+  const set = withoutReset(whole, port.resetFor(apiVersion));
   managers.set(manager, { set, apiVersion, applied: true });
   yield;
-  const pruning = last === undefined ? undefined : { managers, manager, last };
+  const pruning = last === undefined ? undefined : { managers, manager, last, size };
   const object = pruning === undefined ? merged : yield* prune(port, merged, pruning);
   yield;
   const moved = yield* moveOwnership(port, { live, object, managers, manager, size }, { force });
@@ -259,7 +242,7 @@ function* reconcileManagers(
       owned.apiVersion === live.apiVersion ? live : port.convert(live, owned.apiVersion);
     if (object === undefined) continue;
     yield;
-    const set = reconcileSet(owned.set, object.type);
+    const set = yield* reconcileSet(owned.set, object.type);
     result.set(manager, set === owned.set ? owned : { ...owned, set });
   }
   return result;
@@ -291,7 +274,7 @@ function* moveOwnership(
     change.size === 'large'
       ? yield* compareSteps(live.type, live.value, object.value)
       : compare(live.type, live.value, object.value);
-  const comparison = filterComparison(unfiltered, port.filterFor(apiVersion));
+  const comparison = comparisonWithoutReset(unfiltered, port.resetFor(apiVersion));
   const losses = new Map<string, Losses>();
   const conflicts: Conflict[] = [];
   const stride = new Stride();
@@ -345,7 +328,7 @@ function* comparisonIn(
     size === 'large'
       ? yield* compareSteps(before.type, before.value, after.value)
       : compare(before.type, before.value, after.value);
-  return filterComparison(differences, port.filterFor(version));
+  return comparisonWithoutReset(differences, port.resetFor(version));
 }
 
 interface Pruning {
@@ -353,6 +336,7 @@ interface Pruning {
   readonly manager: string;
   /** The manager's previous configuration. */
   readonly last: VersionedSet;
+  readonly size: 'large' | undefined;
 }
 
 /**
@@ -365,15 +349,18 @@ function* prune(
   pruning: Pruning,
 ): Generator<void, TypedObject> {
   const { managers, manager, last } = pruning;
-  const { set: now, apiVersion } = managers.get(manager)!;
-  if (last.set.size === 0 || retainsAll(last, now, apiVersion)) return merged;
+  const now = managers.get(manager)!;
+  const { apiVersion } = now;
+  if (last.set.size === 0 || (yield* retainsAll(last, now, pruning.size))) return merged;
   const whole = port.convert(merged, last.apiVersion);
   if (whole === undefined) return merged;
-  const withoutLast = yield* removeFrom(whole, withNamedFields(last.set, whole.type));
+  const lastNamed = yield* withNamedFields(last.set, whole.type);
+  const withoutLast = yield* removeFrom(whole, lastNamed);
   yield;
   const withOwned = yield* addBackOwned(port, { whole, pruned: withoutLast }, managers);
   yield;
-  const withUnowned = yield* addBackUnowned(port, { whole, pruned: withOwned }, last);
+  const owned: VersionedSet = { ...last, set: lastNamed };
+  const withUnowned = yield* addBackUnowned(port, { whole, pruned: withOwned }, owned);
   yield;
   return port.convert(withUnowned, apiVersion) ?? merged;
 }
@@ -382,8 +369,14 @@ function* prune(
  * Whether the current configuration contains all fields of the previous one in the same version, so
  * that there is nothing to prune.
  */
-function retainsAll(last: VersionedSet, now: FieldSet, apiVersion: string): boolean {
-  return last.apiVersion === apiVersion && containsSet(now, last.set);
+function* retainsAll(
+  last: VersionedSet,
+  now: VersionedSet,
+  size: 'large' | undefined,
+): Generator<void, boolean> {
+  if (last.apiVersion !== now.apiVersion) return false;
+  if (size === undefined) return containsSet(now.set, last.set);
+  return (yield* differenceSteps(last.set, now.set)).size === 0;
 }
 
 function* removeFrom(object: TypedObject, paths: FieldSet): Generator<void, TypedObject> {
@@ -425,7 +418,7 @@ function* addBackOwned(
 }
 
 function* namedSetOf({ type, value }: TypedObject): Generator<void, FieldSet> {
-  return withNamedFields(yield* toFieldSetSteps(type, value), type);
+  return yield* withNamedFields(yield* toFieldSetSteps(type, value), type);
 }
 
 /** The object before pruning, reduced to what is left and what is owned. */
@@ -435,7 +428,7 @@ function* keepOwned(
 ): Generator<void, TypedObject> {
   const present = yield* namedSetOf(pruned);
   yield;
-  const keep = yield* unionSteps(present, withNamedFields(owned, whole.type));
+  const keep = yield* unionSteps(present, yield* withNamedFields(owned, whole.type));
   yield;
   const all = yield* namedSetOf(whole);
   yield;
@@ -444,7 +437,10 @@ function* keepOwned(
   return yield* removeFrom(whole, unowned);
 }
 
-/** Restores removed items that the applier never owned (dangling items). */
+/**
+ * Restores removed items that the applier never owned (dangling items).
+ * @param last its previous configuration, with named fields
+ */
 function* addBackUnowned(
   port: UpdaterPort,
   stages: PruningStages,
@@ -455,13 +451,11 @@ function* addBackUnowned(
   if (pruned === undefined) return whole;
   const all = yield* namedSetOf(whole);
   yield;
-  const left = withNamedFields(yield* toFieldSetSteps(pruned.type, pruned.value), whole.type);
+  const left = yield* toFieldSetSteps(pruned.type, pruned.value);
   yield;
-  const removed = yield* differenceSteps(all, left);
+  const removed = yield* differenceSteps(all, yield* withNamedFields(left, whole.type));
   yield;
-  const owned = withNamedFields(last.set, whole.type);
-  yield;
-  const removedOwned = yield* intersectionSteps(removed, owned);
+  const removedOwned = yield* intersectionSteps(removed, last.set);
   yield;
   return yield* removeFrom(whole, removedOwned);
 }

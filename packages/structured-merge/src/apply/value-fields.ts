@@ -140,12 +140,18 @@ function itemsSet(list: ListShape, items: readonly JsonValue[]): FieldSet {
 }
 
 /**
- * The set plus every declared field on the way to one of its paths: `spec.replicas` adds `spec`.
- * Members of maps and list items on the way are not added.
+ * The set plus every declared field on the way to one of its paths, in steps: `spec.replicas` adds
+ * `spec`. Members of maps and list items on the way are not added.
  */
-export function withNamedFields(set: FieldSet, type: ValueType | undefined): FieldSet {
+export function* withNamedFields(
+  set: FieldSet,
+  type: ValueType | undefined,
+  stride = new Stride(),
+): Generator<void, FieldSet> {
   const result: GrowingFieldSet = new Map();
   for (const [element, node] of set) {
+    stride.count();
+    if (stride.isOver) yield;
     if (node.children === undefined) {
       result.set(element, node);
       continue;
@@ -159,7 +165,7 @@ export function withNamedFields(set: FieldSet, type: ValueType | undefined): Fie
     } else if (element.startsWith('k:')) {
       below = type?.list?.element.get();
     }
-    const children = withNamedFields(node.children, below);
+    const children = yield* withNamedFields(node.children, below, stride);
     result.set(element, nodeOf(node.member || named, children)!);
   }
   return result;

@@ -10,6 +10,7 @@ import {
 import { schemaOf } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  BoundedTexts,
   type Clock,
   type Counter,
   forbidden,
@@ -18,8 +19,8 @@ import {
   type JsonObject,
   type JsonValue,
   jsonEqual,
+  longerPath,
   type MetricRegistry,
-  member,
   problemText,
   StatusError,
   WorkExceeded,
@@ -29,7 +30,6 @@ import {
   applyJsonPatch,
   fitting,
   type JsonPatchOperation,
-  memberType,
   merge,
   PatchError,
   resourceType,
@@ -442,13 +442,17 @@ function withConfiguration(
   explained('failed to convert patch object to typed object', () =>
     validateTyped(type, patch, { allowDuplicates: false, nulls: 'refused' }),
   );
-  const atomics = atomicsIn(type, patch, '');
-  if (atomics.length > 0) {
+  const atomics = new BoundedTexts('path');
+  findAtomics(type, patch, { path: '', atomics });
+  if (!atomics.isEmpty) {
     const problem = 'may not mutate atomic arrays, maps or structs';
     throw new MutationError(
-      `error applying patch: invalid ApplyConfiguration: ${problem}: ${atomics.join(', ')}`,
+      `error applying patch: invalid ApplyConfiguration: ${problem}: ${atomics.list.join(', ')}`,
     );
   }
+  explained('failed to convert original object to typed object', () =>
+    validateTyped(type, object, { allowDuplicates: false }),
+  );
   const merged = explained('failed to merge patch', () => merge(type, object, patch));
   return isObject(merged) ? merged : object;
 }
@@ -462,23 +466,26 @@ function explained<T>(problem: string, step: () => T): T {
   }
 }
 
-/** Paths that an apply would replace as a whole. */
-function atomicsIn(type: ValueType, value: JsonValue, path: string): readonly string[] {
-  const fitted = fitting(type, value);
-  if (isObject(value) && fitted.map !== undefined) {
-    const { map } = fitted;
-    const own = map.atomic ? [path] : [];
-    const inside = Object.keys(value).flatMap((name) => {
-      const child = member(value, name);
-      if (child === undefined || !map.fields.has(name)) return [];
-      return atomicsIn(memberType(map, name) ?? {}, child, `${path}.${name}`);
-    });
-    return [...own, ...inside];
+/** Adds the paths that an apply would replace as a whole. */
+function findAtomics(
+  type: ValueType,
+  value: JsonValue,
+  at: { readonly path: string; readonly atomics: BoundedTexts },
+): void {
+  const { path, atomics } = at;
+  const { map, list } = fitting(type, value);
+  if (isObject(value) && map !== undefined) {
+    if (map.atomic) atomics.add(path);
+    for (const [name, child] of Object.entries(value)) {
+      const field = map.fields.get(name)?.type.get();
+      if (child === undefined || field === undefined) continue;
+      findAtomics(field, child, { path: longerPath(path, `.${name}`), atomics });
+    }
+  } else if (Array.isArray(value) && list !== undefined) {
+    if (list.atomic) atomics.add(path);
+    const element = list.element.get();
+    for (const [index, item] of value.entries()) {
+      findAtomics(element, item, { path: longerPath(path, `[${index}]`), atomics });
+    }
   }
-  if (!Array.isArray(value) || fitted.list === undefined) return [];
-  const { list } = fitted;
-  const inside = value.flatMap((item, index) =>
-    atomicsIn(list.element.get(), item, `${path}[${index}]`),
-  );
-  return [...(list.atomic ? [path] : []), ...inside];
 }

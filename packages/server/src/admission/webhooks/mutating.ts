@@ -3,6 +3,7 @@ import {
   type ApiObject,
   type Clock,
   cloneJson,
+  cloneJsonSteps,
   errorText,
   internalError,
   isObject,
@@ -14,12 +15,7 @@ import {
   WorkExceeded,
 } from '@wheelhouse/machinery';
 import { DecodeError, decodeTyped } from '@wheelhouse/schema';
-import {
-  decodeManaged,
-  jsonPatchWork,
-  PatchError,
-  parseJsonPatch,
-} from '@wheelhouse/structured-merge';
+import { jsonPatchWork, PatchError, parseJsonPatch } from '@wheelhouse/structured-merge';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import { convertTo, replaceContent, reshaped, schemaFor, withType } from '../matching/versioned.ts';
 import { Reinvocable } from '../reinvocation.ts';
@@ -52,27 +48,18 @@ export function mutatingDispatch(tools: AdmissionTools): Dispatch {
   return async (call, hooks) => {
     const remembered = Reinvocable.of(call, pluginName);
     const run: Run = { tools, phase: 'mutating', call, metrics, remembered };
-    // The options of a stream have no metadata.
-    const owners = call.object?.metadata?.managedFields;
-    let changed = false;
-    for (const [index, hook] of hooks.entries()) {
-      if (await callOne(hook, run, index)) changed = true;
-    }
-    if (changed) keepOwnersReadable(call, owners);
+    for (const [index, hook] of hooks.entries()) await callOne(hook, run, index);
     remembered.leave(call.object);
   };
 }
 
-/**
- * Calls one hook, if it matches.
- * @returns whether it changed the object
- */
-async function callOne(hook: Hook, run: Run, index: number): Promise<boolean> {
+/** Calls one hook, if it matches. */
+async function callOne(hook: Hook, run: Run, index: number): Promise<void> {
   const { call, tools, remembered } = run;
   const invocation = await invocationOf(hook, run);
-  if (invocation === undefined) return false;
+  if (invocation === undefined) return;
   // A hook that was skipped in the first run is not called in the second.
-  if (!remembered.isDue(hook.uid)) return false;
+  if (!remembered.isDue(hook.uid)) return;
   const startMs = tools.clock.monotonic();
   let changed = false;
   let failure: unknown;
@@ -89,13 +76,12 @@ async function callOne(hook: Hook, run: Run, index: number): Promise<boolean> {
   run.metrics.called(hook.name, measured(failure, { operation, durationMs, isIgnored }));
   if (changed) remembered.objectChanged();
   if (hook.isReinvocable) remembered.recordCall(hook.uid);
-  if (failure === undefined) return changed;
+  if (failure === undefined) return;
   const rejection = rejectionOf(failure, hook);
   if (rejection !== undefined) throw rejection;
   const key = ['failed-open.mutation', `round_${remembered.round}_index_${index}`] as const;
   recordFailOpen(failure, { ...run, hook, key });
   if (call.context.expired()) throw timedOut('write');
-  return false;
 }
 
 async function change(invocation: Invocation, run: Run, index: number): Promise<boolean> {
@@ -135,28 +121,6 @@ function annotate(
   request.annotate(`${domain}/${key}`, json, at.what === 'patch' ? 'Request' : 'Metadata');
 }
 
-/**
- * Hooks may change managed fields but not make them unreadable: in that case the previous ones are
- * restored and the client is warned (ADM-2).
- */
-function keepOwnersReadable(
-  { object, context }: AdmissionCall,
-  owners: ApiObject['metadata']['managedFields'],
-): void {
-  if (object === undefined || object.metadata?.managedFields === owners) return;
-  try {
-    decodeManaged(object.metadata.managedFields);
-  } catch (error) {
-    if (owners === undefined) delete object.metadata.managedFields;
-    else object.metadata.managedFields = owners;
-    const why = errorText(error);
-    context.warn(
-      '.metadata.managedFields was in an invalid state after admission; this could be caused by ' +
-        `an outdated mutating admission controller; please fix your requests: ${why}`,
-    );
-  }
-}
-
 interface Patched {
   readonly object: ApiObject;
   readonly operations: JsonValue;
@@ -189,11 +153,11 @@ async function patchedBy(
   }
   try {
     const at = { served, kind: convertedCall.kind };
+    const work = function* () {
+      return yield* jsonPatchWork(yield* cloneJsonSteps(object), operations, { rules: 'lenient' });
+    };
     const patch = async () => {
-      const patched = await runInSlices(
-        jsonPatchWork(object, operations, { rules: 'lenient' }),
-        clock,
-      );
+      const patched = await runInSlices(work(), clock);
       if (!isObject(patched)) throw new DecodeError('the patched object is not an object');
       return withType(patched, at);
     };

@@ -1,3 +1,4 @@
+import { parseAhead } from '@wheelhouse/codec';
 import {
   at,
   integerProblem,
@@ -24,7 +25,9 @@ import {
   type JsonValue,
   member,
   notFound,
+  paceFor,
   pathNotFound,
+  runAtPace,
   setMember,
 } from '@wheelhouse/machinery';
 import { ownersForScale, ownersFromScale, type ScaleMapping } from '@wheelhouse/structured-merge';
@@ -36,6 +39,7 @@ import { checkPathAgreement, preconditionFailed } from '../../registry/object-me
 import { groupResourceOf } from '../../registry/registry.ts';
 import { write } from '../../registry/write.ts';
 import { parseGetOptions, type WriteOptions } from '../../request/options.ts';
+import type { Entry } from '../../watchcache/entry.ts';
 import { decodeObject, readWrite } from '../body/decode-object.ts';
 import type { ApiCall } from '../call.ts';
 import type { PatchChange } from '../patches/apply.ts';
@@ -177,8 +181,15 @@ async function writeScale(
     view: scaleView(call, { paths, source: change.source, dryRun: options.dryRun }),
     onAbsent: 'refuse',
   });
-  const { scale } = scaleOf(await shownObject(target, entry), paths);
+  const { scale } = scaleOf(await objectOf(call, entry), paths);
   await sendScale(call, scale);
+}
+
+/** The object of an entry, decoded at the pace of its size. */
+async function objectOf({ context, target }: ApiCall, entry: Entry): Promise<ApiObject> {
+  const pace = paceFor(context.clock, entry.json.length);
+  if (pace !== undefined) await runAtPace(parseAhead(entry.json), pace);
+  return shownObject(target, entry);
 }
 
 /**
@@ -209,15 +220,15 @@ function scaleView(
   const { requiresReplicas, validatedAs } = target.def.behavior.scale;
   return {
     target: scaleTarget(call),
-    show(object, { owners } = { owners: 'omitted' }) {
+    show: (object) => scaleOf(object, paths).scale,
+    *showOwned(object) {
       const { scale, replicas } = scaleOf(object, paths);
-      if (owners === 'omitted') return scale;
       if (replicas === undefined && requiresReplicas) scale['spec'] = { replicas: noneYet };
-      const shown = ownersForScale(object.metadata.managedFields, mapping);
+      const shown = yield* ownersForScale(object.metadata.managedFields, mapping);
       if (shown !== undefined) scale.metadata.managedFields = shown;
       return scale;
     },
-    merge(object, changed) {
+    *merge(object, changed) {
       const replicas = replicasOf(changed);
       if (validatedAs === 'scale') checkScale(target, changed, call.context.dialect);
       if (requiresReplicas && replicas === noneYet) throw emptyReplicas(paths);
@@ -229,7 +240,8 @@ function scaleView(
       }
       const { resourceVersion = '', managedFields } = changed.metadata;
       if (resourceVersion !== '') object.metadata.resourceVersion = resourceVersion;
-      const after = ownersFromScale(object.metadata.managedFields, managedFields, mapping);
+      const owners = object.metadata.managedFields;
+      const after = yield* ownersFromScale(owners, managedFields, mapping);
       if (after === undefined) delete object.metadata.managedFields;
       else object.metadata.managedFields = after;
     },
@@ -281,7 +293,7 @@ async function getScale(call: ApiCall, paths: ScaleForm): Promise<void> {
     const { missing } = target.def.subresources.find(({ name }) => name === 'scale') ?? {};
     throw notFound(missing ?? groupResourceOf(target.def), target.name);
   }
-  const { scale, replicas } = scaleOf(await shownObject(target, entry), paths);
+  const { scale, replicas } = scaleOf(await objectOf(call, entry), paths);
   if (replicas === undefined && target.def.behavior.scale.requiresReplicas) throw noReplicas(paths);
   await sendScale(call, scale);
 }
