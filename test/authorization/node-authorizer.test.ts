@@ -162,26 +162,38 @@ describe('AUTHZ-9: a node reads what its pods need', () => {
     expect(await refusal(n1, claim)).toMatch(/: can only get\/update\/patch this type$/);
   });
 
-  test('AUTHZ-9: access starts with the binding of a pod and ends with the pod', async () => {
-    const core = `/api/v1/namespaces/${ns}`;
-    await mustCreate(server, `${core}/secrets`, named('Secret', 'late'));
-    const late = `${core}/secrets/late`;
-    expect(await status(n2, late)).toBe(403);
-    const { nodeName: _, ...spec } = pod('waits', '').spec;
-    const waiting = { ...spec, volumes: [{ name: 'a', secret: { secretName: 'late' } }] };
-    await mustCreate(server, `${core}/pods`, named('Pod', 'waits', { spec: waiting }));
-    expect(await status(n2, late)).toBe(403);
-    const binding = { apiVersion: 'v1', kind: 'Binding', metadata: { name: 'waits' } };
-    const bound = await server.post(`${core}/pods/waits/binding`, {
-      ...binding,
-      target: { kind: 'Node', name: 'n2' },
-    });
-    expect(bound.status).toBe(201);
-    await eventually(async () => (await status(n2, late)) === 200, 'n2 reads the secret');
-    expect(await status(n1, late)).toBe(403);
-    await server.remove(`${core}/pods/waits?gracePeriodSeconds=0`);
-    await eventually(async () => (await status(n2, late)) === 403, 'n2 loses the secret');
-  });
+  // A pod of 4,000 containers is decoded in steps.
+  test.each([1, 4_000])(
+    'AUTHZ-9: access starts with the binding of a pod of %i containers and ends with it',
+    async (containers) => {
+      const core = `/api/v1/namespaces/${ns}`;
+      const secret = `late-${containers}`;
+      const name = `waits-${containers}`;
+      await mustCreate(server, `${core}/secrets`, named('Secret', secret));
+      const late = `${core}/secrets/${secret}`;
+      expect(await status(n2, late)).toBe(403);
+      const spec = {
+        serviceAccountName: 'robot',
+        containers: Array.from({ length: containers }, (_, at) => ({
+          name: `c-${at}`,
+          image: 'x',
+        })),
+        volumes: [{ name: 'a', secret: { secretName: secret } }],
+      };
+      await mustCreate(server, `${core}/pods`, named('Pod', name, { spec }));
+      expect(await status(n2, late)).toBe(403);
+      const binding = { apiVersion: 'v1', kind: 'Binding', metadata: { name } };
+      const bound = await server.post(`${core}/pods/${name}/binding`, {
+        ...binding,
+        target: { kind: 'Node', name: 'n2' },
+      });
+      expect(bound.status).toBe(201);
+      await eventually(async () => (await status(n2, late)) === 200, 'n2 reads the secret');
+      expect(await status(n1, late)).toBe(403);
+      await server.remove(`${core}/pods/${name}?gracePeriodSeconds=0`);
+      await eventually(async () => (await status(n2, late)) === 403, 'n2 loses the secret');
+    },
+  );
 });
 
 describe('AUTHZ-9: pods, nodes, and objects named after the node', () => {

@@ -123,7 +123,7 @@ async function openNodeAuthorizer({ config, dialect, catalogue, caches }: Readin
     import('../../gates/authz/node/node-authorizer.ts'),
   ]);
   const snapshot = catalogue.snapshot();
-  const { graph, close } = await openNodeGraph({ caches, snapshot, dialect });
+  const { graph, close } = await openNodeGraph({ caches, snapshot, dialect, clock: config.clock });
   const gates = config.featureGates ?? defaultGates;
   const nodesAndPods = gates.enabled('AuthorizeNodeWithSelectors') ? 'own' : 'any';
   const authorizer = createNodeAuthorizer({ graph, dialect, features: gates, nodesAndPods });

@@ -1,5 +1,12 @@
+import { parseAhead } from '@wheelhouse/codec';
 import { type CatalogueSnapshot, textAt } from '@wheelhouse/kinds';
-import type { Dialect } from '@wheelhouse/machinery';
+import {
+  type ApiObject,
+  type Clock,
+  type Dialect,
+  paceFor,
+  runAtPace,
+} from '@wheelhouse/machinery';
 import { type CachePool, follow } from '../../../registry/caches.ts';
 import { decodeEntry } from '../../../registry/object-codec.ts';
 import type { Entry } from '../../../watchcache/entry.ts';
@@ -15,18 +22,20 @@ export async function openNodeGraph(options: {
   readonly caches: CachePool;
   readonly snapshot: CatalogueSnapshot;
   readonly dialect: Dialect;
+  readonly clock: Pick<Clock, 'monotonic'>;
 }): Promise<{ readonly graph: NodeGraph; close(): void }> {
   const { caches, snapshot, dialect } = options;
   const graph = new NodeGraph({ mirrorAnnotation: dialect.label('config.mirror') });
+  const objects = new DecodedObjects(options.clock);
   const ownedBy =
     (kind: 'volumeattachment' | 'resourceslice'): OnEntry =>
-    (key, current) => {
-      const node = current === undefined ? '' : textAt(decodeEntry(current), 'spec', 'nodeName');
-      graph.setNodeOf(kind, key, node);
-    };
+    (key, current) =>
+      objects.pass(`${kind} ${key}`, current, (object) =>
+        graph.setNodeOf(kind, key, object === undefined ? '' : textAt(object, 'spec', 'nodeName')),
+      );
   const sources: readonly (readonly [group: string, resource: string, onEntry: OnEntry])[] = [
-    ['', 'pods', podsInto(graph)],
-    ['', 'persistentvolumes', volumesInto(graph)],
+    ['', 'pods', podsInto(graph, objects)],
+    ['', 'persistentvolumes', volumesInto(graph, objects)],
     [dialect.group('storage'), 'volumeattachments', ownedBy('volumeattachment')],
     [dialect.group('resource'), 'resourceslices', ownedBy('resourceslice')],
   ];
@@ -36,6 +45,7 @@ export async function openNodeGraph(options: {
       return def === undefined ? undefined : follow(caches.of(def), onEntry);
     }),
   );
+  await objects.settled();
   return {
     graph,
     close: () => {
@@ -45,20 +55,57 @@ export async function openNodeGraph(options: {
 }
 
 /** Pods without a node, which the index identifies, are not decoded. */
-function podsInto(graph: NodeGraph): OnEntry {
+function podsInto(graph: NodeGraph, objects: DecodedObjects): OnEntry {
   return (key, current) => {
-    if (current !== undefined && current.index.fields['spec.nodeName'] !== '') {
-      graph.setPod(decodeEntry(current));
-      return;
-    }
-    const [namespace = '', name = ''] = key.split('/');
-    graph.removePod(namespace, name);
+    const bound = current?.index.fields['spec.nodeName'] === '' ? undefined : current;
+    objects.pass(`pod ${key}`, bound, (pod) => {
+      if (pod !== undefined) return graph.setPod(pod);
+      const [namespace = '', name = ''] = key.split('/');
+      graph.removePod(namespace, name);
+    });
   };
 }
 
-function volumesInto(graph: NodeGraph): OnEntry {
-  return (key, current) => {
-    if (current === undefined) graph.removeVolume(key);
-    else graph.setVolume(decodeEntry(current));
-  };
+function volumesInto(graph: NodeGraph, objects: DecodedObjects): OnEntry {
+  return (key, current) =>
+    objects.pass(`volume ${key}`, current, (volume) => {
+      if (volume === undefined) graph.removeVolume(key);
+      else graph.setVolume(volume);
+    });
+}
+
+/** Decodes entries: small ones at once, large ones in slices (TRUST-2). */
+class DecodedObjects {
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  /** The newest large entry of each object, until it is decoded. */
+  readonly #pending = new Map<string, Entry>();
+  readonly #running = new Set<Promise<void>>();
+
+  constructor(clock: Pick<Clock, 'monotonic'>) {
+    this.#clock = clock;
+  }
+
+  /** Passes on an entry's object, unless a later entry of the same id arrives meanwhile. */
+  pass(id: string, entry: Entry | undefined, use: (object: ApiObject | undefined) => void): void {
+    this.#pending.delete(id);
+    const pace = entry === undefined ? undefined : paceFor(this.#clock, entry.json.length);
+    if (entry === undefined || pace === undefined) {
+      use(entry && decodeEntry(entry));
+      return;
+    }
+    this.#pending.set(id, entry);
+    const decode = async () => {
+      await runAtPace(parseAhead(entry.json), pace);
+      if (this.#pending.get(id) !== entry) return;
+      this.#pending.delete(id);
+      use(decodeEntry(entry));
+    };
+    const running = decode().finally(() => this.#running.delete(running));
+    this.#running.add(running);
+  }
+
+  /** Resolves when no large entry is waiting. */
+  async settled(): Promise<void> {
+    while (this.#running.size > 0) await Promise.all(this.#running);
+  }
 }
