@@ -87,19 +87,19 @@ const podOf = (name: string, spec: JsonObject): JsonObject => ({ metadata: { nam
 /** With a node, the pod is also part of the graph of the Node authorizer. */
 const smallContainers = (scale: number) => ({
   nodeName: 'node',
-  containers: repeated(count(19_000, scale), (index) => ({ name: `c${index}`, image: 'a' })),
+  containers: repeated(count(7_000, scale), (index) => ({ name: `c${index}`, image: 'a' })),
 });
 
 const podsOfExtremes: readonly StepCase[] = [
   {
-    name: 'create a Pod of 19,000 containers',
+    name: 'create a Pod of 7,000 containers',
     make: (id, scale) => ({
       request: post(pods, podOf(`o${id}`, smallContainers(scale))),
       after: [remove(`${pods}/o${id}`)],
     }),
   },
   {
-    name: 'merge patch a Pod of 19,000 containers',
+    name: 'merge patch a Pod of 7,000 containers',
     make: (id, scale) => ({
       before: [post(pods, podOf(`o${id}`, smallContainers(scale)))],
       request: {

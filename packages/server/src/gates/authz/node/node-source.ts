@@ -95,6 +95,9 @@ class DecodedObjects {
     }
     this.#pending.set(id, entry);
     const decode = async () => {
+      // The turn that reports a change has done much work already.
+      await pace.pause();
+      if (this.#pending.get(id) !== entry) return;
       await runAtPace(parseAhead(entry.json), pace);
       if (this.#pending.get(id) !== entry) return;
       this.#pending.delete(id);
