@@ -150,11 +150,7 @@ function listObserver(registry: MetricRegistry, typeOfKey: (key: string) => stri
  * Maps a key of the store to its kind: `/registry/pods/default/a` to `pods`,
  * `/registry/example.com/foos/a` to `foos.example.com`.
  */
-export function keyTypes(
-  kinds: readonly (Pick<ResourceDef, 'group' | 'resource'> & {
-    readonly storage: Pick<ResourceDef['storage'], 'prefix'>;
-  })[],
-): (key: string) => string {
+export function keyTypes(kinds: readonly ResourceDef[]): (key: string) => string {
   const builtin = new Map<string, string>();
   for (const def of kinds) {
     const { prefix } = def.storage;

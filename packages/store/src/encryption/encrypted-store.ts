@@ -104,7 +104,7 @@ class SealedHint {
 
 /**
  * Encrypts the values of any store on writes and decrypts them on reads, by the resource that
- * `resourceOf` derives from a key. A value that cannot be decrypted is marked in its record and
+ * `resourceOf` derives from a key; without a resource, values are not encrypted. A value that cannot be decrypted is marked in its record and
  * does not fail the others.
  *
  * @param options.contextOf the text to which the ciphertext of a key is bound; the key by default.
@@ -113,7 +113,7 @@ class SealedHint {
 export function encryptedStore(
   store: Store,
   options: {
-    readonly resourceOf: (key: string) => string;
+    readonly resourceOf: (key: string) => string | undefined;
     readonly contextOf?: ((key: string) => string) | undefined;
     readonly choose: ChooseTransformer;
   },
@@ -124,7 +124,7 @@ export function encryptedStore(
 class EncryptingStore implements EncryptedStore {
   readonly sharing: Store['sharing'];
   readonly #store: Store;
-  readonly #resourceOf: (key: string) => string;
+  readonly #resourceOf: (key: string) => string | undefined;
   readonly #contextOf: (key: string) => string;
   #choose: ChooseTransformer;
   /**
@@ -256,7 +256,8 @@ class EncryptingStore implements EncryptedStore {
   }
 
   #transformer(key: string) {
-    return this.#choose(this.#resourceOf(key));
+    const resource = this.#resourceOf(key);
+    return resource === undefined ? identity : this.#choose(resource);
   }
 
   #seal(value: Buffer, key: string): MaybePromise<Buffer> {

@@ -66,7 +66,9 @@ export async function openEncryption(
   const read = createReader({ config, registry, reload, onRecovered: () => retry() });
   const text = await parsing(file, () => readConfigurationFile(file));
   const first = await read(text, file);
-  const resourceOf = keyTypes([...kinds, ...unservedKeys]);
+  const typeOf = keyTypes(kinds);
+  // kube-apiserver never encrypts the bitmaps of allocated numbers.
+  const resourceOf = (key: string) => (key.startsWith(rangeKeys) ? undefined : typeOf(key));
   const encrypted = encryptedStore(store, { resourceOf, contextOf, choose: first.choose });
   let current = first;
   const retry = () => encrypted.change(current.choose);
@@ -112,12 +114,6 @@ export async function openEncryption(
   };
   return { store: encrypted, checks: [...checks, reloadHook], stop };
 }
-
-/** Keys that are not served, with the resources under whose rules kube-apiserver encrypts them. */
-const unservedKeys = [
-  { group: '', resource: 'services', storage: { prefix: rangeKeys } },
-  { group: '', resource: 'apiserveripinfo', storage: { prefix: '/registry/masterleases/' } },
-];
 
 /** Reports the follower among the checks; passes once it runs. */
 const reloadHook: HealthCheck = {

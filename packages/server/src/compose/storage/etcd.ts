@@ -61,8 +61,6 @@ interface SharedStore {
   readonly reservations: SharedReservations;
   /** The running servers. */
   readonly presence: Presence;
-  /** The same, announced in another form of the store. */
-  presenceIn(store: Store): Presence;
 }
 
 /** The addresses of the servers on one store, which each server keeps announcing. */
@@ -111,9 +109,6 @@ export async function openSharedStore(
   const prefix = `${settings.prefix}/ranges/claims/`;
   const claims = new EtcdClaims({ client: main.client, clock, logger, prefix });
   const store = routes.length === 0 ? main : routedStore(main, routes);
-  const encode = endpointsAt;
-  const presenceIn = (store: Store) =>
-    createPresence({ store, prefix: presenceStart, encode, clock, logger });
   return {
     store,
     outerKey: main.keys.toEtcd,
@@ -127,8 +122,13 @@ export async function openSharedStore(
       checks: checksOf(stores, { clock, settings }),
       claims: numberClaims(claims, clock),
       reservations: sharedReservations(main, reservationStart),
-      presence: presenceIn(main),
-      presenceIn,
+      presence: createPresence({
+        store: main,
+        prefix: presenceStart,
+        encode: endpointsAt,
+        clock,
+        logger,
+      }),
     },
     async close() {
       await claims.close();

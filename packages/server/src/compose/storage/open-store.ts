@@ -105,17 +105,7 @@ async function withEncryption(
     stop();
     return opened.close();
   };
-  const shared = opened.shared && {
-    ...opened.shared,
-    presence: opened.shared.presenceIn(store),
-  };
-  return {
-    ...opened,
-    ...(shared && { shared }),
-    store,
-    close,
-    isStale: (key) => store.isStale(key),
-  };
+  return { ...opened, store, close, isStale: (key) => store.isStale(key) };
 }
 
 /** Maximum time of a check that the disk is writable. */
