@@ -245,7 +245,7 @@ function tooManyEvents(revision: Revision): StoreError {
 
 const snapshotsMax = 2;
 /** Maximum number of bytes of JSON that snapshots have of their own, unless there is only one. */
-const snapshotBytesMax = 64 * 2 ** 20;
+const snapshotBytesMax = 64 * 1024 * 1024;
 const retentionMs = 30_000;
 /** Milliseconds that a load waits for those before it; most requests have then timed out. */
 const patienceMs = 30_000;

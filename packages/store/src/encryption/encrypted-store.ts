@@ -104,8 +104,8 @@ class SealedHint {
 
 /**
  * Encrypts the values of any store on writes and decrypts them on reads, by the resource that
- * `resourceOf` derives from a key; without a resource, values are not encrypted. A value that cannot be decrypted is marked in its record and
- * does not fail the others.
+ * `resourceOf` derives from a key; without a resource, values are not encrypted. A value that cannot
+ * be decrypted is marked in its record and does not fail the others.
  *
  * @param options.contextOf the text to which the ciphertext of a key is bound; the key by default.
  *   A value that is bound to the key itself is readable and stale.
