@@ -208,10 +208,17 @@ export class SimulatedDisk {
 
   sync(descriptor: number): Promise<void> {
     const { inode } = this.#file(descriptor);
-    return this.#later(`fsync ${inode.number}`, () => {
-      if (inode.isDirectory) this.#syncNames(inode);
-      else inode.durable = Buffer.from(inode.bytes);
-    });
+    return this.#later(`fsync ${inode.number}`, () => this.#syncInode(inode));
+  }
+
+  /** `sync` before any other event of the history. */
+  syncNow(descriptor: number): void {
+    this.#syncInode(this.#file(descriptor).inode);
+  }
+
+  #syncInode(inode: Inode): void {
+    if (inode.isDirectory) this.#syncNames(inode);
+    else inode.durable = Buffer.from(inode.bytes);
   }
 
   open(path: string, flags: number | string): Promise<number> {

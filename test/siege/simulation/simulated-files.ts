@@ -44,6 +44,12 @@ export function closeSync(descriptor: number): void {
   else disk.closeSync(descriptor);
 }
 
+export function fsyncSync(descriptor: number): void {
+  const disk = diskOf(descriptor);
+  if (disk === undefined) real.fsyncSync(descriptor);
+  else disk.syncNow(descriptor);
+}
+
 export function readSync(...args: ReadArguments): number {
   return diskOf(args[0])?.readSync(...args) ?? real.readSync(...args);
 }
