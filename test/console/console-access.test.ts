@@ -114,6 +114,39 @@ describe('signing in', () => {
     expect(first.session.state).toEqual({ phase: 'signed out', message: '' });
   });
 
+  test('CLIENT-4: a reload keeps the token while the server does not answer', async () => {
+    const away = sessionOf({ stored: 'reader', url: 'https://127.0.0.1:9' });
+    await away.session.resume();
+    expect(away.session.state).toMatchObject({ message: 'the server cannot be reached' });
+    expect(away.stored()).toBe('reader');
+    const rejected = sessionOf({ stored: 'wrong' });
+    await rejected.session.resume();
+    expect(rejected.stored()).toBeUndefined();
+  });
+
+  test('CLIENT-4: what a user began sends nothing with the credential of the next', async () => {
+    const { session, urls } = sessionOf();
+    const subject = () => {
+      if (session.state.phase !== 'signed in') throw new Error(session.state.phase);
+      return session.state.subject;
+    };
+    await session.signIn('reader');
+    const api = session.apiOf(subject());
+    const path = '/version';
+    await api.json({ path });
+    session.signOut();
+    const requestCount = urls.length;
+    const refused = { code: 401, message: 'You are signed out.' };
+    await expect(api.json({ path })).rejects.toMatchObject(refused);
+    expect(urls.length).toBe(requestCount);
+    await session.signIn(adminToken);
+    await expect(api.send({ path })).rejects.toMatchObject(refused);
+    await expect(api.stream({ path })).rejects.toMatchObject(refused);
+    await session.apiOf(subject()).json({ path });
+    await session.signIn('reader');
+    await api.json({ path });
+  });
+
   test('CLIENT-4: an invalid token is rejected with a reason and not stored', async () => {
     const { session, stored, urls } = sessionOf();
     const message = async (token: string) => {
@@ -366,6 +399,15 @@ describe('routes', () => {
     for (const hash of ['', '#', '#/', '#/x/y', '#/t/', '#/o/core/v1/pods', '#/t/%zz/v1/', '#//']) {
       expect(routeOf(hash), hash).toEqual({ page: 'home' });
     }
+  });
+
+  test('CLIENT-4: a rule for some names does not allow creation, as in RBAC', () => {
+    const rule = { verbs: ['*'], groups: [''], resources: ['secrets'], names: ['one'] };
+    const secrets = kindNamed(discovery.kinds, 'secrets');
+    const [row] = accessMatrix([secrets], [rule], { subresources: 'hidden' });
+    const cellOf = (verb: (typeof matrixVerbs)[number]) => row?.cells[matrixVerbs.indexOf(verb)];
+    expect(cellOf('get')).toEqual({ kind: 'named', names: ['one'] });
+    expect(cellOf('create')).toEqual({ kind: 'no' });
   });
 
   test('CLIENT-4: views have equivalent kubectl commands', () => {

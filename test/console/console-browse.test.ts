@@ -149,6 +149,28 @@ describe('kinds', () => {
     expect(statuses).toEqual([200, 200, 304, 304]);
   });
 
+  test('CLIENT-4: kinds appear although a part of discovery fails at that moment', async () => {
+    let isFailing = false;
+    const failing: Fetch = (url, request) =>
+      isFailing && new URL(url).pathname === '/api'
+        ? Promise.resolve(new Response('', { status: 503 }))
+        : trustingFetch(url, request);
+    const seen: string[] = [];
+    const discovery = await openDiscovery({
+      api: apiFor(server, { fetch: failing }),
+      clock: new FakeClock(),
+      onChange: (now) => seen.push(...now.kinds.map(resourceName)),
+    });
+    isFailing = true;
+    await establish(server, { group: 'late.example.com', plural: 'guests', kind: 'Guest' });
+    await eventually(async () => {
+      await expect(discovery.refresh()).rejects.toMatchObject({ code: 503 });
+      return seen.includes('guests.late.example.com');
+    }, 'the kind');
+    expect(discovery.current().kinds.map(resourceName)).toContain('pods');
+    discovery.close();
+  });
+
   test('CLIENT-4: users who may not read discovery see the reason', async () => {
     const anonymous = apiFor(server, { token: undefined });
     await expect(discovered(anonymous)).rejects.toMatchObject({ code: 403, reason: 'Forbidden' });
@@ -282,6 +304,13 @@ describe('tables', () => {
     expect(order('Name', 'descending')).toEqual(['web-10', 'web-9']);
     expect(order('Count', 'ascending')).toEqual(['web-10', 'web-9']);
     expect(order('Age', 'ascending')).toEqual(['web-9', 'web-10']);
+    const seen = ['2h', '<unknown>', '5m30s', '1d', '90s'].map((cell) => ({
+      ...row(cell, 1, ''),
+      cells: [cell],
+    }));
+    const sorting = { by: 'Last Seen', direction: 'ascending' } as const;
+    const sorted = sortRows(seen, { columns: [column('Last Seen')], sorting });
+    expect(sorted.map(({ name }) => name)).toEqual(['<unknown>', '90s', '5m30s', '2h', '1d']);
     expect(sortRows(rows, { columns, sorting: undefined })).toBe(rows);
   });
 });
@@ -450,6 +479,50 @@ describe('live updates', () => {
     await until((now) => isLive(now) && now.rows.length === 2, 'the list anew');
     await table.loadMore();
     expect(names(table.snapshot)).toEqual(['a', 'b', 'c']);
+  });
+
+  test('CLIENT-4: a page of a list that has been read again meanwhile is ignored', async () => {
+    const namespace = await freshNamespace(server);
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    for (const name of ['a', 'b', 'c']) await mustCreate(server, path, configMap(name));
+    let lists = 0;
+    let expire: () => void = () => {};
+    let release: (() => void) | undefined;
+    const racing: Fetch = async (url, request) => {
+      const { searchParams } = new URL(url);
+      if (searchParams.has('watch') && lists === 1) {
+        await new Promise<void>((resolve) => {
+          expire = resolve;
+        });
+        const object = { kind: 'Status', code: 410, reason: 'Expired', message: 'expired' };
+        return new Response(`${JSON.stringify({ type: 'ERROR', object })}\n`);
+      }
+      const response = await trustingFetch(url, request);
+      if (searchParams.has('watch')) return response;
+      if (!searchParams.has('continue')) lists += 1;
+      else {
+        await new Promise<void>((resolve) => {
+          release = resolve;
+        });
+      }
+      return response;
+    };
+    const { table, until } = tableOf(
+      { kind: kindNamed(kinds, 'configmaps'), namespace, pageSize: 2 },
+      { api: apiFor(server, { fetch: racing }) },
+    );
+    await until(({ rows }) => rows.length === 2, 'the first page');
+    const page = table.loadMore();
+    await eventually(async () => release !== undefined, 'the page of the first list');
+    await server.remove(`${path}/c`);
+    await eventually(async () => {
+      expire();
+      return lists === 2 && isLive(table.snapshot);
+    }, 'the second list');
+    release?.();
+    await page;
+    expect(names(table.snapshot)).toEqual(['a', 'b']);
+    expect(table.snapshot.more).toBeUndefined();
   });
 
   test('CLIENT-4: users who may not list see the reason; without watch they see the list', async () => {

@@ -10,7 +10,7 @@ import {
   fieldOwners,
   isScalable,
   type Kind,
-  lineOfField,
+  linesOfFields,
   loadObject,
   mergeChanges,
   type ObjectName,
@@ -32,7 +32,7 @@ import { describe, expect, test } from 'vitest';
 import { bindingOf, mustCreate, rbacPath, roleOf } from '../authentication/token-users.ts';
 import { establish } from '../custom-kinds/custom-kinds.ts';
 
-import { configMap, freshNamespace } from '../support/harness.ts';
+import { configMap, eventually, freshNamespace } from '../support/harness.ts';
 import { withUsers } from '../support/with-server.ts';
 import { apiFor, deploymentOf, discovered, kindNamed } from './console.ts';
 
@@ -106,6 +106,28 @@ function expectKind<K extends EditOutcome['kind']>(outcome: EditOutcome, kind: K
 }
 
 describe('validation', () => {
+  test('CLIENT-4: names that a browser would resolve within a path are not sent', async () => {
+    const target = { ...(await createdConfigMap()).target, name: '..' };
+    const sent: string[] = [];
+    const counted = apiFor(server, {
+      fetch: (url) => {
+        sent.push(url);
+        throw new Error('nothing is sent');
+      },
+    });
+    for (const [place, dots] of [
+      [target, '..'],
+      [{ ...target, name: '.' }, '.'],
+      [{ ...target, name: 'x', namespace: '..' }, '..'],
+    ] as const) {
+      const message = `invalid resource name "${dots}": [may not be '${dots}']`;
+      const refused = { code: 400, message };
+      await expect(loadObject(counted, place)).rejects.toMatchObject(refused);
+      await expect(deleteObject(counted, place, {})).rejects.toMatchObject(refused);
+    }
+    expect(sent).toEqual([]);
+  });
+
   test('CLIENT-4: a dry run shows what an edit would do and stores nothing', async () => {
     const loaded = await createdConfigMap();
     const text = loaded.object.text.replace('a: "1"', 'a: "2"\n  b: new');
@@ -523,6 +545,47 @@ describe('field help', () => {
     await expect(source.of(none)).rejects.toMatchObject({ code: 404 });
   });
 
+  test('CLIENT-4: the help follows changes of a definition', async () => {
+    const definition = { group: 'home.example.com', plural: 'stoves', kind: 'Stove' };
+    const schemaWith = (...names: string[]) => ({
+      type: 'object',
+      properties: {
+        spec: {
+          type: 'object',
+          properties: Object.fromEntries(names.map((name) => [name, { type: 'string' }])),
+        },
+      },
+    });
+    await establish(server, { ...definition, schema: schemaWith('wood') });
+    const kind = kindNamed((await discovered(api)).kinds, 'stoves.home.example.com');
+    const statuses: number[] = [];
+    const source = createSchemaSource({
+      ...api,
+      send: async (request) => {
+        const response = await api.send(request);
+        statuses.push(response.status);
+        return response;
+      },
+    });
+    const fields = async () => {
+      const schema = await source.of(kind);
+      return schema && explain(schema, ['spec'])?.fields.map(({ name }) => name);
+    };
+    await eventually(async () => (await fields())?.join() === 'wood', 'the schema');
+    statuses.length = 0;
+    await fields();
+    expect(statuses).toEqual([304]);
+    const versions = [
+      {
+        ...{ name: 'v1', served: true, storage: true },
+        schema: { openAPIV3Schema: schemaWith('coal', 'wood') },
+      },
+    ];
+    const path = `/apis/apiextensions.svc.io/v1/customresourcedefinitions/stoves.home.example.com`;
+    expect((await server.patch(path, { spec: { versions } }, 'merge')).status).toBe(200);
+    await eventually(async () => (await fields())?.join() === 'coal,wood', 'the new field');
+  });
+
   test('CLIENT-4: field owners are shown from managedFields', async () => {
     const loaded = await createdDeployment();
     const path = `/apis/apps/v1/namespaces/${namespace}/deployments/${loaded.target.name}`;
@@ -541,7 +604,7 @@ describe('field help', () => {
     expect(managers(image)).toEqual(['unknown']);
     // Every owned path has a line.
     for (const field of ['spec.replicas', image]) {
-      expect(lineOfField(loaded.object.text, field), field).toBeGreaterThan(1);
+      expect(linesOfFields(loaded.object.text)(field), field).toBeGreaterThan(1);
     }
   });
 });

@@ -138,6 +138,30 @@ describe('several namespaces', () => {
     }
   });
 
+  test('CLIENT-4: without many streams, only some of several namespaces are watched', async () => {
+    const namespaces = [await freshNamespace(server), await freshNamespace(server), 'default'];
+    const watches: string[] = [];
+    const counted: typeof api = {
+      ...api,
+      stream: (request) => {
+        watches.push(request.path);
+        return api.stream(request);
+      },
+    };
+    const table = openTables({
+      ...{ api: counted, clock: systemClock, random: () => 0.5, onChange: () => {} },
+      query: {
+        kind: kindNamed(discovery.kinds, 'configmaps'),
+        namespaces,
+        ...{ labelSelector: '', fieldSelector: '', pageSize: 500 },
+      },
+      watchesMax: 2,
+    });
+    await eventually(async () => table.snapshot.state.phase === 'static', 'the table');
+    expect(watches).toHaveLength(2);
+    table.close();
+  });
+
   test('CLIENT-4: a forbidden namespace among several is reported', async () => {
     const namespace = await freshNamespace(server);
     const reader = apiFor(server, { token: 'reader' });
@@ -183,6 +207,34 @@ describe('one object', () => {
     ]);
     expect(tree.edges).toHaveLength(3);
     expect(tree).toMatchObject({ unread: [], isTruncated: false });
+  });
+
+  test('CLIENT-4: the tree says when it is incomplete, and always has the object', async () => {
+    const namespace = await freshNamespace(server);
+    const uid = await create(namespace, 'zenith');
+    await create(namespace, 'leaf', ownedBy({ kind: 'ConfigMap', name: 'zenith', uid }));
+    const target = { kind: kindNamed(discovery.kinds, 'configmaps'), namespace, name: 'zenith' };
+    const { signal } = new AbortController();
+    // A server that always has another page; the object is on none of them.
+    const endless: typeof api = {
+      ...api,
+      json: async (request) => {
+        if (!request.path.endsWith(`${namespace}/configmaps`)) return api.json(request);
+        const token = `${request.query?.['continue']}+`;
+        const items = Array.from({ length: 500 }, (_, index) => ({
+          metadata: { name: `other-${index}`, namespace, uid: `${token}${index}` },
+        }));
+        return { items, metadata: { continue: token } };
+      },
+    };
+    const tree = await loadTree(endless, { target, kinds: discovery.kinds, signal });
+    expect(tree.nodes).toMatchObject([{ name: 'zenith', role: 'subject' }]);
+    expect(tree.isTruncated).toBe(true);
+    const missing = loadTree(api, {
+      ...{ kinds: discovery.kinds, signal },
+      target: { ...target, name: 'missing' },
+    });
+    await expect(missing).rejects.toMatchObject({ code: 404 });
   });
 
   test('CLIENT-4: a missing owner is shown by its reference', async () => {

@@ -144,6 +144,31 @@ describe('manifests', () => {
     expect(messages[3]).toBe('metadata.name is missing');
     expect(messages[4]).toContain('datum');
   });
+
+  test('CLIENT-4: a file without objects, or one that cannot be read, is reported', async () => {
+    const of = { kinds: found.kinds, namespace: 'default' };
+    const messages = async (file: Parameters<typeof manifestsIn>[0]) =>
+      (await applyManifests(api, manifestsIn(file, of), options('only'))).map(
+        ({ effect, message }) => `${effect}: ${message}`,
+      );
+    const empty = ['rejected: the file contains no objects'];
+    expect(await messages({ name: 'empty.yaml', text: '' })).toEqual(empty);
+    expect(await messages({ name: 'comment.yaml', text: '# only\n---\n' })).toEqual(empty);
+    const fault = 'the file is larger than 8 MiB';
+    expect(await messages({ name: 'big.yaml', text: '', fault })).toEqual([`rejected: ${fault}`]);
+  });
+
+  test('CLIENT-4: a cluster-scoped object may name a namespace, as with kubectl', async () => {
+    const metadata = 'metadata: {name: scoped, namespace: ignored}';
+    const text = `apiVersion: v1\nkind: Namespace\n${metadata}\n`;
+    const manifests = manifestsIn(
+      { name: 'f', text },
+      { kinds: found.kinds, namespace: 'default' },
+    );
+    expect(await applyManifests(api, manifests, options('only'))).toMatchObject([
+      { effect: 'created', message: '' },
+    ]);
+  });
 });
 
 test('CLIENT-4: many objects are deleted at once, and each failure is reported', async () => {
@@ -171,6 +196,25 @@ test('CLIENT-4: many objects are deleted at once, and each failure is reported',
   expect(outcomes.slice(1).map(({ refusal }) => refusal)).toEqual(Array(19).fill(undefined));
   expect(steps).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
   expect((await server.get(path)).body.items).toHaveLength(1);
+});
+
+test('CLIENT-4: deletion stops when it is canceled', async () => {
+  const namespace = await freshNamespace(server);
+  const path = `/api/v1/namespaces/${namespace}/configmaps`;
+  const kind = kindNamed(found.kinds, 'configmaps');
+  const targets = await Promise.all(
+    Array.from({ length: 20 }, async (_, index) => {
+      const { name, uid } = (await server.post(path, configMap(`stop-${index}`))).body.metadata;
+      return { target: { kind, namespace, name: String(name) }, uid: String(uid) };
+    }),
+  );
+  const abort = new AbortController();
+  const { signal } = abort;
+  const onProgress = (): void => abort.abort();
+  const outcomes = await deleteAll(api, targets, { how: {}, signal, onProgress });
+  const canceled = outcomes.filter(({ refusal }) => refusal === 'canceled');
+  expect(canceled.length).toBeGreaterThanOrEqual(14);
+  expect((await server.get(path)).body.items).toHaveLength(canceled.length);
 });
 
 describe('schema assistance', () => {

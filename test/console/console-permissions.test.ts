@@ -12,7 +12,7 @@ import { accessibilityFaults, chromium, consoleInBrowser, type Screen } from './
 
 /** Actions that the user may not perform. */
 
-const users = [{ name: 'reader' }, { name: 'editor' }];
+const users = [{ name: 'reader' }, { name: 'editor' }, { name: 'getter' }];
 const on = consoleInBrowser((console) => startWithUsers(users, { console }));
 let namespace: string;
 
@@ -167,6 +167,18 @@ describe.skipIf(chromium === undefined)('permissions', { timeout }, () => {
     await screen.click('Delete…');
     await screen.click('Delete 2', 'dialog');
     await screen.expectText('1 not deleted. two:');
+  });
+
+  test('CLIENT-4: an object that may be read but not listed is not shown as deleted', async () => {
+    const rule = { apiGroups: [''], resources: ['configmaps'], verbs: ['get'] };
+    await grant('getter', [rule]);
+    const screen = await opened('getter', at('one'));
+    await screen.expectText('kind: ConfigMap');
+    await screen.expectText('Not live: configmaps "one" is forbidden');
+    await screen.page.evaluate(
+      'new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))',
+    );
+    expect(await screen.texts('.notice')).toEqual([]);
   });
 
   test('CLIENT-4: actions are offered if access reviews fail', async () => {

@@ -352,6 +352,7 @@ describe.skipIf(chromium === undefined)('hostile names and values', { timeout },
       `#/t/core/v1/configmaps?ns=${encodeURIComponent(script)}&l=${encodeURIComponent(script)}`,
       `#/t/${encodeURIComponent(script)}/v1/${encodeURIComponent(script)}`,
       '#/t/../../api/v1/secrets',
+      '#/o/core/v1/configmaps/default/..',
       '#/apply',
       'javascript:alert(1)',
     ];

@@ -17,7 +17,13 @@ export {
   writeScale,
 } from './browser/model/actions.ts';
 export { type Api, type ApiRequest, createApi } from './browser/model/api.ts';
-export { changesBetween, mergeChanges, pathText, threeWay } from './browser/model/changes.ts';
+export {
+  changesBetween,
+  changesText,
+  mergeChanges,
+  pathText,
+  threeWay,
+} from './browser/model/changes.ts';
 export {
   applyManifests,
   type Edit,
@@ -64,7 +70,7 @@ export {
 } from './browser/model/table-store.ts';
 export { completionsAt, schemaFaults } from './browser/model/write/assist.ts';
 export {
-  lineOfField,
+  linesOfFields,
   printJson,
   printYaml,
   readYaml,

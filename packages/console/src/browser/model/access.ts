@@ -200,6 +200,8 @@ function ruleOf(rule: JsonObject): ResourceRule {
 /** Whether a rule grants a permission, at least for some names. */
 export function grants(rule: ResourceRule, permission: Permission): boolean {
   const { verb, group, resource, subresource } = permission;
+  // The name of an object is unknown before it is created.
+  if (verb === 'create' && subresource === '' && rule.names.length > 0) return false;
   const full = subresource === '' ? resource : `${resource}/${subresource}`;
   const has = (members: readonly string[], ...any: string[]): boolean =>
     members.some((member) => member === '*' || any.includes(member));

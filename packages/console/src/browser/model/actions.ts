@@ -98,17 +98,22 @@ interface BulkOutcome {
 const parallelMax = 6;
 
 /**
- * Deletes objects concurrently. Never rejects: each outcome includes its error. Calls `onProgress`
- * after each object.
+ * Deletes objects concurrently until `signal` aborts. Never rejects: each outcome includes its
+ * error. Calls `onProgress` after each object.
  */
 export async function deleteAll(
   api: Api,
   targets: readonly { readonly target: ObjectName; readonly uid: string }[],
-  options: { readonly how: Deletion; readonly onProgress?: (done: number) => void },
+  options: {
+    readonly how: Deletion;
+    readonly signal?: AbortSignal;
+    readonly onProgress?: (done: number) => void;
+  },
 ): Promise<BulkOutcome[]> {
-  const { how, onProgress } = options;
+  const { how, signal, onProgress } = options;
   let done = 0;
   return inParallel(targets, async ({ target, uid }) => {
+    if (signal?.aborted === true) return { target, refusal: 'canceled' };
     const outcome = await deleteObject(api, target, { ...how, uid }).then(
       () => undefined,
       messageOf,

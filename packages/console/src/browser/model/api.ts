@@ -1,6 +1,6 @@
 import { parseJson } from '@wheelhouse/machinery';
 import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery/browser';
-import { failureOf, Unreachable } from './failure.ts';
+import { ApiFailure, failureOf, Unreachable } from './failure.ts';
 import type { BytesReader, Fetch, FetchResponse } from './ports.ts';
 
 /** Maximum length of a line. A longer one ends the stream, which bounds memory. */
@@ -114,6 +114,12 @@ export function createApi(options: ApiOptions): Api {
 
 async function fetchResponse(options: ApiOptions, request: ApiRequest): Promise<FetchResponse> {
   const { path, method = 'GET', body, signal } = request;
+  const [, dots] = /\/(\.\.?)(?:\/|$)/.exec(path) ?? [];
+  // A browser would resolve the segment, which changes what the path names.
+  if (dots !== undefined) {
+    const message = `invalid resource name "${dots}": [may not be '${dots}']`;
+    throw new ApiFailure({ code: 400, reason: 'BadRequest', message });
+  }
   const credential = options.credential();
   const { token } = credential;
   const type = request.type ?? 'application/json';

@@ -5,9 +5,13 @@ import {
   jsonEqual,
   setMember,
 } from '@wheelhouse/machinery/browser';
+import { printJson } from './yaml.ts';
 
-/** A step of a path: a member, or a list item by its index or `name`. */
-type PathStep = string | number | { readonly name: string };
+/** A step of a path: a member, a list item by its index or `name`, or the order of such items. */
+type PathStep = string | number | { readonly name: string } | typeof order;
+
+/** The last step of a change to the order of a list's items; its values are their names. */
+const order = { of: 'names' } as const;
 
 /** One difference between two values; `undefined` means absent. */
 export interface Change {
@@ -21,7 +25,9 @@ export function pathText(path: readonly PathStep[]): string {
   return path
     .map((step, index) => {
       if (typeof step === 'number') return `[${step}]`;
-      if (typeof step === 'object') return `[name=${JSON.stringify(step.name)}]`;
+      if (typeof step === 'object') {
+        return 'name' in step ? `[name=${JSON.stringify(step.name)}]` : ' (order)';
+      }
       if (!/^[\w-]+$/.test(step)) return `[${JSON.stringify(step)}]`;
       return index === 0 ? step : `.${step}`;
     })
@@ -31,7 +37,7 @@ export function pathText(path: readonly PathStep[]): string {
 /** Formats changes as diff lines: `-spec.replicas: 1` and `+spec.replicas: 2`. */
 export function changesText(changes: readonly Change[]): string {
   const line = (mark: string, path: string, value: JsonValue | undefined): string =>
-    value === undefined ? '' : `${mark}${path}: ${JSON.stringify(value)}\n`;
+    value === undefined ? '' : `${mark}${path}: ${printJson(value, '')}\n`;
   return changes
     .map(({ path, before, after }) => {
       const text = pathText(path);
@@ -41,8 +47,8 @@ export function changesText(changes: readonly Change[]): string {
 }
 
 /**
- * The smallest changes between two values. Compares list items by their `name` if all have one,
- * otherwise by index.
+ * The smallest changes between two values. Compares list items by their `name` if all have one, and
+ * their order separately; otherwise by index.
  */
 export function changesBetween(
   before: JsonValue | undefined,
@@ -61,9 +67,14 @@ export function changesBetween(
     const afterByName = byName(after);
     if (beforeByName !== undefined && afterByName !== undefined) {
       const names = new Set([...beforeByName.keys(), ...afterByName.keys()]);
-      return [...names].flatMap((name) =>
+      const changes = [...names].flatMap((name) =>
         changesBetween(beforeByName.get(name), afterByName.get(name), [...path, { name }]),
       );
+      // New items are expected at the end.
+      const expected = [...names].filter((name) => afterByName.has(name));
+      const [old, now] = [[...beforeByName.keys()], [...afterByName.keys()]];
+      if (jsonEqual(expected, now)) return changes;
+      return [...changes, { path: [...path, order], before: old, after: now }];
     }
     const length = Math.max(before.length, after.length);
     return Array.from({ length }, (_, index) =>
@@ -138,6 +149,7 @@ function withChange(
   const [step, ...rest] = path;
   if (step === undefined) return after ?? null;
   if (Array.isArray(value)) {
+    if (typeof step === 'object' && !('name' in step)) return inOrder(value, after);
     const index = typeof step === 'object' ? indexOfNamed(value, step.name) : Number(step);
     if (rest.length === 0 && after === undefined) value.splice(index, 1);
     else value[index] = withChange(value[index] ?? null, rest, after);
@@ -148,6 +160,14 @@ function withChange(
   if (rest.length === 0 && after === undefined) delete object[name];
   else setMember(object, name, withChange(memberOf(object, name) ?? null, rest, after));
   return object;
+}
+
+/** Sorts items by their names; items without a place, which others have added, are last. */
+function inOrder(items: readonly JsonValue[], names: JsonValue | undefined): JsonValue[] {
+  const places = new Map(Array.isArray(names) ? names.map((name, index) => [name, index]) : []);
+  const placeOf = (item: JsonValue): number =>
+    places.get(isObject(item) ? (item.name ?? null) : null) ?? places.size;
+  return [...items].sort((left, right) => placeOf(left) - placeOf(right));
 }
 
 /** The index of the item with a name, or the length of the list. */
@@ -181,7 +201,8 @@ function overlaps(left: Change, right: Change): boolean {
   const length = Math.min(left.path.length, right.path.length);
   for (let index = 0; index < length; index += 1) {
     const [step, otherStep] = [left.path[index], right.path[index]];
-    if (typeof step === 'number' && typeof otherStep === 'number') return true;
+    const isIndex = typeof step === 'number' || typeof otherStep === 'number';
+    if (isIndex && typeof step !== 'string' && typeof otherStep !== 'string') return true;
     if (JSON.stringify(step) !== JSON.stringify(otherStep)) return false;
   }
   return true;

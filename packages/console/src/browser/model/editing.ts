@@ -4,7 +4,7 @@ import { type Change, changesBetween } from './changes.ts';
 import { ApiFailure, type FailureCause, messageOf, objectOf, textOf } from './failure.ts';
 import { apiVersionOf, collectionPath, type Kind, type ObjectName, objectPath } from './kinds.ts';
 import { kindOf, type LoadedObject, loadedFrom, loadObject, yamlType } from './object.ts';
-import { lineOfField, printYaml, readYaml, withResourceVersion } from './yaml.ts';
+import { linesOfFields, printYaml, readYaml, withResourceVersion } from './yaml.ts';
 
 /** How a text is written: create a new object, replace the stored one, or apply it. */
 export type WriteMode = 'create' | 'update' | 'apply';
@@ -129,11 +129,9 @@ function checkLocally({ text, target }: Edit): EditOutcome | undefined {
     const message = 'expected an object with apiVersion, kind, metadata, …';
     return invalid(message, [{ field: '', reason: 'Syntax', message, line: 1 }]);
   }
-  const wrong = identityFaults(read.value, target).map((fault) => ({
-    ...fault,
-    line: lineOfField(text, fault.field),
-  }));
-  return wrong.length === 0 ? undefined : invalid('the text describes another object', wrong);
+  const wrong = identityFaults(read.value, target);
+  if (wrong.length === 0) return undefined;
+  return invalid('the text describes another object', withLines(wrong, text));
 }
 
 function identityFaults(value: JsonObject, { kind, namespace, name }: ObjectName): FailureCause[] {
@@ -144,25 +142,19 @@ function identityFaults(value: JsonObject, { kind, namespace, name }: ObjectName
     { field: 'metadata.name', actual: textOf(metadata, 'name'), expected: name },
     {
       field: 'metadata.namespace',
-      actual: textOf(metadata, 'namespace'),
+      // A text may omit it, since the URL contains it; cluster-scoped kinds ignore it.
+      actual: namespace === undefined ? '' : textOf(metadata, 'namespace') || namespace,
       expected: namespace ?? '',
     },
   ];
   return members
-    .filter(
-      ({ field, actual, expected }) => actual !== expected && !(actual === '' && isOptional(field)),
-    )
+    .filter(({ actual, expected }) => actual !== expected)
     .filter(({ field }) => name !== '' || field !== 'metadata.name')
     .map(({ field, expected }) => ({
       field,
       reason: 'Identity',
       message: `must be ${JSON.stringify(expected)}`,
     }));
-}
-
-/** Whether a text may omit the field, since the URL contains it. */
-function isOptional(field: string): boolean {
-  return field === 'metadata.namespace';
 }
 
 function outcomeOf(error: unknown, edit: Edit): EditOutcome {
@@ -200,10 +192,12 @@ function invalid(message: string, faults: readonly EditFault[]): EditOutcome {
   return { kind: 'invalid', message, faults };
 }
 
-function withLines(causes: readonly FailureCause[], text: string): EditFault[] {
+/** Adds the line of each cause that names a field. */
+export function withLines(causes: readonly FailureCause[], text: string): EditFault[] {
+  const lineOf = linesOfFields(text);
   return causes.map((cause) => ({
     ...cause,
-    line: cause.field === '' ? undefined : lineOfField(text, cause.field),
+    line: cause.field === '' ? undefined : lineOf(cause.field),
   }));
 }
 
@@ -246,9 +240,20 @@ export interface Applied {
 /** Kinds that other kinds depend on are applied first. */
 const firstKinds = ['Namespace', 'CustomResourceDefinition'];
 
-/** Parses the objects of a file: its documents, and the items of lists. */
+/** A file with manifests. */
+export interface ManifestFile {
+  readonly name: string;
+  readonly text: string;
+  /** Why the file could not be read. */
+  readonly fault?: string;
+}
+
+/**
+ * Parses the objects of a file: its documents, and the items of lists. A file without any yields
+ * one manifest with the reason.
+ */
 export function manifestsIn(
-  file: { readonly name: string; readonly text: string },
+  file: ManifestFile,
   of: { readonly kinds: readonly Kind[]; readonly namespace: string },
 ): Manifest[] {
   const documents = documentsIn(file.text);
@@ -272,6 +277,10 @@ export function manifestsIn(
         manifestOf({ place: `${place}, item ${at + 1}`, text: printYaml(item), value: item }, of),
       );
   });
+  if (manifests.length === 0) {
+    const { name, fault = 'the file contains no objects' } = file;
+    return [{ place: name, text: '', title: name, target: undefined, fault }];
+  }
   const rank = ({ target }: Manifest): number => {
     const at = firstKinds.indexOf(target?.kind.kind ?? '');
     return at < 0 ? firstKinds.length : at;

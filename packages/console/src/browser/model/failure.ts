@@ -42,6 +42,13 @@ export class Unreachable extends Error {
   }
 }
 
+/** Whether the same request may succeed later: the server is busy, failing, or unreachable. */
+export function isTransient(error: unknown): boolean {
+  if (!(error instanceof ApiFailure)) return true;
+  const { code } = error;
+  return code < 400 || code >= 500 || code === 429;
+}
+
 /** The failure for a Status. `code` is the HTTP status, for a body that is not a Status. */
 export function failureOf(
   body: JsonValue | undefined,

@@ -154,10 +154,13 @@ export async function openDiscovery(options: {
   let timer: Timer | undefined;
   let isClosed = false;
   const refresh = async (): Promise<void> => {
-    const changes = await Promise.all(parts.map((part) => refreshPart(api, part)));
-    if (isClosed || !changes.includes(true)) return;
-    discovered = combine(parts);
-    onChange(discovered);
+    const changes = await Promise.allSettled(parts.map((part) => refreshPart(api, part)));
+    // One part may change while the other cannot be read.
+    if (!isClosed && changes.some((change) => change.status === 'fulfilled' && change.value)) {
+      discovered = combine(parts);
+      onChange(discovered);
+    }
+    for (const change of changes) if (change.status === 'rejected') throw change.reason;
   };
   const scheduleRefresh = (): void => {
     if (isClosed) return;

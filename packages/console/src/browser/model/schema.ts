@@ -1,3 +1,4 @@
+import { jsonObject } from '@wheelhouse/machinery';
 import {
   dereference,
   descriptionOf,
@@ -44,33 +45,30 @@ export interface Explained {
   readonly fields: readonly ExplainedField[];
 }
 
-/** Reads schemas; caches each document while the page is open. */
+/** Reads schemas; caches each document, and asks the server each time whether it has changed. */
 export interface SchemaSource {
   /** Undefined if the server publishes no schema for the kind. Rejects like the API. */
   of(kind: Kind): Promise<KindSchema | undefined>;
-  /** Clears the cache after kinds have changed. */
-  clear(): void;
 }
 
 /** Schemas from the server's OpenAPI v3 documents, one per group and version. */
 export function createSchemaSource(api: Api): SchemaSource {
-  let documents = new Map<string, Promise<JsonObject>>();
+  const documents = new Map<
+    string,
+    { readonly etag: string | undefined; readonly value: JsonObject }
+  >();
   return {
     async of(kind) {
-      const path = kind.group === '' ? 'api/v1' : `apis/${apiVersionOf(kind)}`;
-      let pendingDocument = documents.get(path);
-      if (pendingDocument === undefined) {
-        pendingDocument = api.json({ path: `/openapi/v3/${path}` });
-        const currentDocuments = documents;
-        pendingDocument.catch(() => currentDocuments.delete(path));
-        documents.set(path, pendingDocument);
+      const path = `/openapi/v3/${kind.group === '' ? 'api/v1' : `apis/${apiVersionOf(kind)}`}`;
+      let document = documents.get(path);
+      const { status, etag, text } = await api.send({ path, etag: document?.etag });
+      if (document === undefined || status !== 304) {
+        document = { etag, value: jsonObject(JSON.parse(text)) };
+        documents.set(path, document);
       }
-      const schemas = objectOf(objectOf(await pendingDocument, 'components'), 'schemas');
+      const schemas = objectOf(objectOf(document.value, 'components'), 'schemas');
       const root = schemaOfKind(schemas, kind);
       return root === undefined ? undefined : { root, schemas };
-    },
-    clear() {
-      documents = new Map();
     },
   };
 }

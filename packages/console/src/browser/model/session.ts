@@ -17,11 +17,22 @@ export type SessionState =
 export interface Session {
   readonly state: SessionState;
   readonly api: Api;
+  /**
+   * The API for the pages of a user. It sends nothing while that user is not signed in, so that
+   * what one user began does not continue with the credential of the next; requests reject with
+   * 401.
+   */
+  apiOf(subject: Subject): Api;
   /** Signs in with the token from before a reload, or else with the browser's certificate. */
   resume(): Promise<void>;
   /** Signs in; an empty `token` uses only the browser's certificate. */
   signIn(token: string): Promise<void>;
   signOut(): void;
+}
+
+/** Whether two sign-ins are of the same user; unknown users differ. */
+export function isSameUser(one: Subject, other: Subject): boolean {
+  return one === other || (one.user !== '' && one.user === other.user);
 }
 
 /** The user of requests without credentials. */
@@ -42,10 +53,13 @@ export function createSession(options: {
     state = next;
     onChange(state);
   };
-  const clearCredential = (message: string): void => {
+  const leave = (message: string): void => {
     credential = { token: undefined };
-    tokens.write(undefined);
     set({ phase: 'signed out', message });
+  };
+  const clearCredential = (message: string): void => {
+    tokens.write(undefined);
+    leave(message);
   };
   const onUnauthorized = (rejected: Credential): void => {
     // A late response may belong to an earlier credential.
@@ -65,7 +79,10 @@ export function createSession(options: {
       set({ phase: 'signed in', subject });
     } catch (error) {
       const isAnonymous = token === undefined && isRefusal(error);
-      clearCredential(isAnonymous ? anonymousMessage : refusalText(error));
+      const message = isAnonymous ? anonymousMessage : refusalText(error);
+      // A server that does not answer says nothing about the token; reloading the page tries again.
+      if (isRefusal(error)) clearCredential(message);
+      else leave(message);
     }
   };
   return {
@@ -73,6 +90,8 @@ export function createSession(options: {
       return state;
     },
     api,
+    apiOf: (subject) =>
+      apiWhile(api, () => state.phase === 'signed in' && isSameUser(state.subject, subject)),
     resume: () => enter(tokens.read(), ''),
     signIn(input) {
       const token = input.trim();
@@ -88,6 +107,20 @@ export function createSession(options: {
       return enter(token, 'The server does not recognize this token.');
     },
     signOut: () => clearCredential(''),
+  };
+}
+
+/** The API while a sign-in lasts; afterward, it rejects like a server that knows no user. */
+function apiWhile(api: Api, isSignedIn: () => boolean): Api {
+  const check = async (): Promise<void> => {
+    if (isSignedIn()) return;
+    const message = 'You are signed out.';
+    throw new ApiFailure({ code: 401, reason: 'Unauthorized', message });
+  };
+  return {
+    send: (request) => check().then(() => api.send(request)),
+    json: (request) => check().then(() => api.json(request)),
+    stream: (request) => check().then(() => api.stream(request)),
   };
 }
 

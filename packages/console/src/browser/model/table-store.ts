@@ -1,7 +1,7 @@
 import { jsonObject } from '@wheelhouse/machinery';
 import type { Clock, JsonObject, Timer } from '@wheelhouse/machinery/browser';
 import type { Api } from './api.ts';
-import { ApiFailure, failureOf, messageOf, objectOf, textOf } from './failure.ts';
+import { ApiFailure, failureOf, isTransient, messageOf, objectOf, textOf } from './failure.ts';
 import { collectionPath, type Kind } from './kinds.ts';
 import { columnsOf, rowsOf, type TableColumn, type TableRow, tableType } from './table.ts';
 
@@ -15,8 +15,14 @@ import { columnsOf, rowsOf, type TableColumn, type TableRow, tableType } from '.
  */
 export class TableRows {
   readonly #rows = new Map<string, TableRow>();
-  /** The latest changes of objects beyond the last page; undefined means deleted. */
-  readonly #pendingChanges = new Map<string, TableRow | undefined>();
+  /**
+   * The latest changes of objects beyond the last page; without a row, the object is deleted. Later
+   * pages do not contain objects that are new.
+   */
+  readonly #pendingChanges = new Map<
+    string,
+    { readonly row?: TableRow; readonly isNew: boolean }
+  >();
   /** The last key of the pages read so far; undefined at the end of the list. */
   #end: string | undefined = '';
   #sorted: readonly TableRow[] | undefined;
@@ -36,7 +42,7 @@ export class TableRows {
     this.#sorted = undefined;
     this.#end = place === 'last' ? undefined : (page.at(-1)?.key ?? this.#end);
     for (const row of page) this.#rows.set(row.key, row);
-    for (const [key, row] of this.#pendingChanges) {
+    for (const [key, { row }] of this.#pendingChanges) {
       if (!this.#isRead(key)) continue;
       this.#pendingChanges.delete(key);
       if (row === undefined) this.#rows.delete(key);
@@ -48,7 +54,10 @@ export class TableRows {
   change(type: 'ADDED' | 'MODIFIED' | 'DELETED', row: TableRow): boolean {
     const { key } = row;
     if (!this.#isRead(key)) {
-      this.#pendingChanges.set(key, type === 'DELETED' ? undefined : row);
+      const isNew = this.#pendingChanges.get(key)?.isNew ?? type === 'ADDED';
+      if (type !== 'DELETED') this.#pendingChanges.set(key, { row, isNew });
+      else if (isNew) this.#pendingChanges.delete(key);
+      else this.#pendingChanges.set(key, { isNew });
       return false;
     }
     if (type === 'DELETED') this.#rows.delete(key);
@@ -265,13 +274,16 @@ class WatchedTable implements TableStore {
 
   async #nextPage(signal: AbortSignal): Promise<void> {
     const { pageSize } = this.#query;
+    const rows = this.#rows;
+    // Meanwhile the list may have been read again; then this page belongs to the previous one.
+    const isOutdated = (): boolean => signal.aborted || rows !== this.#rows;
     try {
       const { table } = await this.#page({ limit: pageSize, signal, token: this.#continue });
-      if (signal.aborted) return;
+      if (isOutdated()) return;
       this.#addPage(table);
       this.#onChange();
     } catch (error) {
-      if (signal.aborted) return;
+      if (isOutdated()) return;
       // The continue token has expired, so all pages are read again.
       if (isStaleVersion(error)) this.restart();
       else this.#set({ ...this.#state, message: messageOf(error) });
@@ -321,9 +333,8 @@ class WatchedTable implements TableStore {
 
   /** Whether retrying is pointless; sets the state accordingly. */
   #isFinal(error: unknown): boolean {
-    if (!(error instanceof ApiFailure)) return false;
+    if (!(error instanceof ApiFailure) || isTransient(error) || error.code === 410) return false;
     const { code, message } = error;
-    if (code < 400 || code >= 500 || code === 410 || code === 429) return false;
     // The list may be shown even if it cannot be watched.
     const listed = this.#version !== '' && (code === 403 || code === 405);
     this.#set({ phase: listed ? 'static' : 'refused', message });
@@ -383,14 +394,20 @@ export function openTables(options: {
   readonly random: () => number;
   readonly onChange: () => void;
   readonly onRow?: (change: RowChange, row: TableRow) => void;
+  /** Maximum number of watches; the lists of further namespaces are static. */
+  readonly watchesMax?: number;
 }): TableStore {
-  const { query, ...rest } = options;
-  const { namespaces, ...shared } = query;
-  const open = (namespace: string | undefined) =>
-    openTable({ ...rest, query: { ...shared, namespace } });
+  const { query, watchesMax = Number.POSITIVE_INFINITY, ...rest } = options;
+  const { namespaces, kind, ...shared } = query;
+  const unwatched = { ...kind, verbs: kind.verbs.filter((verb) => verb !== 'watch') };
+  const open = (namespace: string | undefined, index = 0) =>
+    openTable({
+      ...rest,
+      query: { ...shared, kind: index < watchesMax ? kind : unwatched, namespace },
+    });
   const [first, ...others] = namespaces;
   if (first === undefined || others.length === 0) return open(first);
-  const stores = [...namespaces].sort().map(open);
+  const stores = [...namespaces].sort().map((namespace, index) => open(namespace, index));
   return {
     get snapshot() {
       return mergeSnapshots(stores.map(({ snapshot }) => snapshot));

@@ -103,11 +103,30 @@ export function sortRows(
     if (sorting.by === 'Age') return -Date.parse(textOf(row.metadata, 'creationTimestamp')) || 0;
     return row.cells[index] ?? '';
   };
+  const cells = rows.map(keyOf);
+  const seconds = cells.map(secondsOf);
+  const keys = seconds.every((value) => value !== undefined) ? seconds : cells;
   return rows
-    .map((row) => ({ row, key: keyOf(row) }))
+    .map((row, at) => ({ row, key: keys[at] ?? '' }))
     .sort((left, right) => sign * compareCells(left.key, right.key))
     .map(({ row }) => row);
 }
+
+/** The seconds of a duration such as `2h5m`; -1 without a value, undefined for other texts. */
+function secondsOf(cell: JsonValue): number | undefined {
+  if (typeof cell !== 'string') return cell === null ? -1 : undefined;
+  if (/^(<\w+>)?$/.test(cell)) return -1;
+  if (!/^(\d+[ydhms])+$/.test(cell)) return undefined;
+  const parts = cell.matchAll(/(\d+)([ydhms])/g);
+  return [...parts].reduce(
+    (sum, [, count, unit = '']) => sum + Number(count) * (unitSeconds[unit] ?? 0),
+    0,
+  );
+}
+
+const unitSeconds: Readonly<Record<string, number>> = {
+  ...{ y: 31_536_000, d: 86_400, h: 3_600, m: 60, s: 1 },
+};
 
 const collator = new Intl.Collator('en', { numeric: true });
 

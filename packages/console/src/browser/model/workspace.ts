@@ -73,6 +73,11 @@ export class Workspace {
     return this.#namespaces?.snapshot.rows.map(({ name }) => name) ?? [];
   }
 
+  /** Whether the open page has no unsaved text, or the user agrees to discard it. */
+  mayLeave(): boolean {
+    return !this.hasUnsaved() || this.ports.confirm('Leave without saving your changes?');
+  }
+
   go(route: Route): void {
     this.ports.setHash(hashOf(route));
   }
@@ -101,15 +106,13 @@ export class Workspace {
     this.failure = undefined;
     this.#notify();
     try {
-      const onChange = (): void => {
-        this.schemas.clear();
-        this.#notify();
-      };
-      const discovery = await openDiscovery({ api, clock, onChange });
-      if (this.#isClosed) return discovery.close();
+      const discovery = await openDiscovery({ api, clock, onChange: () => this.#notify() });
+      // The user may have signed in again before this discovery completed.
+      if (this.#isClosed || this.#discovery !== undefined) return discovery.close();
       this.#discovery = discovery;
       const { dialect } = discovery.current();
-      this.#namespaces = this.#follow({ group: '', resource: 'namespaces' }, () => {});
+      const namespaces = { group: '', resource: 'namespaces' };
+      this.#namespaces = this.#follow(namespaces, () => void this.#loadNamespaces());
       const definitions = { group: dialect.group('apiextensions'), resource: definitionsResource };
       this.#definitions = this.#follow(definitions, () => this.#refreshKinds(discovery));
     } catch (error) {
@@ -151,6 +154,14 @@ export class Workspace {
     return openTable({ api, clock, random, query, onChange });
   }
 
+  /** Reads the remaining pages of namespaces until there are none, or one cannot be read. */
+  async #loadNamespaces(): Promise<void> {
+    for (let before = -1; this.namespaces.length > before; ) {
+      before = this.namespaces.length;
+      await this.#namespaces?.loadMore();
+    }
+  }
+
   #refreshKinds(discovery: Discovery): void {
     this.#refreshTimer?.stop();
     this.#refreshTimer = this.ports.clock.after(refreshAfterMs, () => {
@@ -162,7 +173,7 @@ export class Workspace {
   #onHashChange(): void {
     const hash = this.ports.hash();
     if (this.#isClosed || hash === this.#hash) return;
-    if (this.hasUnsaved() && !this.ports.confirm('Leave without saving your changes?')) {
+    if (!this.mayLeave()) {
       this.ports.setHash(this.#hash);
       return;
     }

@@ -1,10 +1,12 @@
 import type { JsonValue } from '@wheelhouse/machinery/browser';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { changesBetween, mergeChanges, pathText, threeWay } from './changes.ts';
+import { changesBetween, changesText, mergeChanges, pathText, threeWay } from './changes.ts';
+import { contextAt } from './write/assist.ts';
 import {
   fieldAt,
-  lineOfField,
+  highlight,
+  linesOfFields,
   printJson,
   printYaml,
   readYaml,
@@ -38,7 +40,7 @@ describe('positions of fields', () => {
     ['nothing', 1],
     ['', 1],
   ])('CLIENT-4: %s is on line %i', (path, line) => {
-    expect(lineOfField(text, path)).toBe(line);
+    expect(linesOfFields(text)(path)).toBe(line);
   });
 
   test('CLIENT-4: the field at an offset is found', () => {
@@ -60,7 +62,7 @@ describe('positions of fields', () => {
       fc.property(written, written, (typed, path) => {
         const read = readYaml(typed);
         expect(read.fault === undefined || read.fault.line >= 1).toBe(true);
-        lineOfField(typed, path);
+        linesOfFields(typed)(path);
         fieldAt(typed, 3);
         withResourceVersion(typed, '1');
       }),
@@ -145,6 +147,42 @@ describe('values', () => {
     expect(threeWay({ base, mine, theirs: { ...theirs, a: 2 } }).map(({ by }) => by)).not.toContain(
       'both',
     );
+  });
+
+  test('CLIENT-4: the order of named items is a change, which merging keeps', () => {
+    const list = (...names: string[]) => ({ list: names.map((name) => ({ name })) });
+    const base = list('a', 'b');
+    const texts = (after: JsonValue) => changesText(changesBetween(base, after));
+    expect(texts(list('b', 'a'))).toBe('-list (order): ["a","b"]\n+list (order): ["b","a"]\n');
+    expect(texts(list('a', 'b', 'c'))).toBe('+list[name="c"]: {"name":"c"}\n');
+    const merged = (mine: JsonValue, theirs: JsonValue) => mergeChanges({ base, mine, theirs });
+    expect(merged(list('b', 'a'), list('a', 'b', 'c'))).toEqual(list('b', 'a', 'c'));
+    expect(merged(list('first', 'a', 'b'), list('a', 'b', 'c'))).toEqual(
+      list('first', 'a', 'b', 'c'),
+    );
+    expect(merged(list('b'), list('a', 'b', 'c'))).toEqual(list('b', 'c'));
+    // Both have moved items.
+    expect(merged(list('b', 'a'), list('c', 'a', 'b'))).toBeUndefined();
+    // An item without a name makes mine a list by index, which theirs must not be merged into.
+    expect(
+      merged({ list: [{ name: 'a' }, { name: 'b' }, 1] }, list('a', 'b', 'c')),
+    ).toBeUndefined();
+  });
+
+  test('CLIENT-4: changes as text keep all digits', () => {
+    const after = { big: { exact: 9223372036854775807n } };
+    expect(changesText(changesBetween({}, after))).toBe('+big: {"exact":9223372036854775807}\n');
+  });
+
+  test('CLIENT-4: long lines delay neither highlighting nor completion', () => {
+    const startMs = performance.now();
+    for (const line of ['-'.repeat(190_000), `- a:b${' '.repeat(190_000)}c`]) {
+      const pieces = highlight(`data:\n  text: |\n    ${line}\n`);
+      expect(pieces.map((piece) => piece.text).join('')).toContain(line);
+    }
+    const spaces = `data:\n  a${' '.repeat(190_000)}b\n  c: `;
+    expect(contextAt(spaces, spaces.length)).toMatchObject({ path: ['data'], name: 'c' });
+    expect(performance.now() - startMs).toBeLessThan(5_000);
   });
 
   test('CLIENT-4: merging loses no change of either side', () => {

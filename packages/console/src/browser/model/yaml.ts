@@ -49,19 +49,22 @@ export function printYaml(value: JsonValue): string {
   return encodeYaml(value);
 }
 
-/** Serializes a value as JSON with all digits of its integers. */
-export function printJson(value: JsonValue, indent = ''): string {
+/**
+ * Serializes a value as JSON with all digits of its integers.
+ * @param margin The line break and indentation of the value; empty for compact JSON
+ */
+export function printJson(value: JsonValue, margin = '\n'): string {
   if (typeof value === 'bigint') return String(value);
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
-  const inner = `${indent}  `;
+  const [inner, colon] = margin === '' ? ['', ':'] : [`${margin}  `, ': '];
   const entries = Array.isArray(value)
     ? value.map((item) => printJson(item, inner))
     : Object.entries(value).flatMap(([name, item]) =>
-        item === undefined ? [] : [`${JSON.stringify(name)}: ${printJson(item, inner)}`],
+        item === undefined ? [] : [JSON.stringify(name) + colon + printJson(item, inner)],
       );
   const [open, close] = Array.isArray(value) ? ['[', ']'] : ['{', '}'];
   if (entries.length === 0) return open + close;
-  return `${open}\n${entries.map((entry) => inner + entry).join(',\n')}\n${indent}${close}`;
+  return open + inner + entries.join(`,${inner}`) + margin + close;
 }
 
 /** Removes `managedFields` from the text of an object. */
@@ -84,24 +87,27 @@ export function withResourceVersion(text: string, resourceVersion: string): stri
 }
 
 /**
- * The line, starting at 1, of a field by its path in a server message: `spec.containers[0].image`,
- * `data[a b]`, `.spec.replicas`. Falls back to the nearest enclosing field in the text; undefined
- * if the text is not an object.
+ * Parses a text once and returns a function to the line, starting at 1, of a field by its path in a
+ * server message: `spec.containers[0].image`, `data[a b]`, `.spec.replicas`. Falls back to the
+ * nearest enclosing field in the text; undefined if the text is not an object.
  */
-export function lineOfField(text: string, path: string): number | undefined {
+export function linesOfFields(text: string): (path: string) => number | undefined {
   const { document, lines } = parse(text);
-  if (!isMap(document.contents)) return undefined;
-  let node: Node | null = document.contents as Node;
-  let offset = node.range?.[0];
-  let rest = fieldSteps(path);
-  while (rest.length > 0) {
-    const found = stepInto(node, rest);
-    if (found === undefined) break;
-    node = found.value;
-    offset = found.offset ?? offset;
-    rest = found.rest;
-  }
-  return offset === undefined ? undefined : lines.linePos(offset).line;
+  const contents = document.contents as Node | null;
+  return (path) => {
+    if (!isMap(contents)) return undefined;
+    let node: Node | null = contents;
+    let offset = node.range?.[0];
+    let rest = fieldSteps(path);
+    while (rest.length > 0) {
+      const found = stepInto(node, rest);
+      if (found === undefined) break;
+      node = found.value;
+      offset = found.offset ?? offset;
+      rest = found.rest;
+    }
+    return offset === undefined ? undefined : lines.linePos(offset).line;
+  };
 }
 
 /**
@@ -200,7 +206,8 @@ export function highlight(text: string): HighlightedText[] {
   if (text.length > charactersMax) return [{ text, style: 'plain' }];
   const pieces: HighlightedText[] = [];
   for (const line of text.split(/(?<=\n)/)) {
-    const match = /^([\s-]*)("(?:[^"\\]|\\.)*"|[\w./$-]+)(:)(\s.*|\s*)$/s.exec(line);
+    // Each pattern reads a character once, since a line may be as long as the text.
+    const match = /^(\s*(?:-\s+)*)("(?:[^"\\]|\\.)*"|[\w./$-]+)(:)(\s.*|\s*)$/s.exec(line);
     if (match === null) {
       pieces.push(highlightValue(line));
       continue;
@@ -217,7 +224,10 @@ export function highlight(text: string): HighlightedText[] {
 }
 
 function highlightValue(text: string): HighlightedText {
-  const value = text.replace(/^[\s-]*/, '').replace(/,?\s*$/, '');
+  const value = text
+    .replace(/^[\s-]*/, '')
+    .trimEnd()
+    .replace(/,$/, '');
   if (/^(true|false|null|-?\d[\d.eE+-]*)$/.test(value)) return { text, style: 'literal' };
   return { text, style: /^[[\]{}|>+-]*$/.test(value) ? 'plain' : 'string' };
 }

@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
-import { type ManifestFile, useApp } from './parts/app.ts';
+import type { ManifestFile } from '../model/editing.ts';
+import { useApp } from './parts/app.ts';
 
 /** Accepts manifest files dropped anywhere on the window and opens the apply page. */
 export function DropZone() {
@@ -44,13 +45,16 @@ export const droppedEvent = 'wheelhouse-dropped';
 /** Maximum size of a file, which is also the server's limit for a request body. */
 const bytesMax = 8 * 1024 * 1024;
 
-/** The texts of files; a comment with the error for an unreadable one. */
+/** The texts of files, or the reasons why they cannot be read. */
 export function readFiles(files: readonly File[]): Promise<ManifestFile[]> {
   return Promise.all(
     files.map(async (file) => {
       const { name } = file;
-      if (file.size > bytesMax) return { name, text: '# the file is larger than 8 MiB\n' };
-      return { name, text: await file.text().catch(() => '# the file cannot be read\n') };
+      if (file.size > bytesMax) return { name, text: '', fault: 'the file is larger than 8 MiB' };
+      return file.text().then(
+        (text) => ({ name, text }),
+        () => ({ name, text: '', fault: 'the file cannot be read' }),
+      );
     }),
   );
 }

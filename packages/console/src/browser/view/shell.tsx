@@ -1,6 +1,6 @@
 import { render } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { createSession, type Session, type SessionState } from '../model/session.ts';
+import { createSession, isSameUser, type Session, type SessionState } from '../model/session.ts';
 import { Workspace } from '../model/workspace.ts';
 import type { Host } from './parts/app.ts';
 import { Button, Fault, Field, Form } from './parts/basics.tsx';
@@ -82,15 +82,17 @@ export function startConsole(host: Host): { hasUnsaved(): boolean } {
     render(null, place);
   };
   const enter = ({ subject }: Extract<SessionState, { phase: 'signed in' }>): void => {
-    const { user } = subject;
-    if (workspace !== undefined && user !== '' && workspace.subject.user === user) {
+    if (workspace !== undefined && isSameUser(workspace.subject, subject)) {
       document.title = title;
       workspace.resume();
       return;
     }
     leave();
-    workspace = new Workspace(subject, { ...host, api: session.api });
-    const signOut = (): void => session.signOut();
+    const opened = new Workspace(subject, { ...host, api: session.apiOf(subject) });
+    workspace = opened;
+    const signOut = (): void => {
+      if (opened.mayLeave()) session.signOut();
+    };
     render(<WorkspaceView host={host} workspace={workspace} signOut={signOut} />, place);
   };
   const show = (state: SessionState): void => {

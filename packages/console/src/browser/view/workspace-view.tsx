@@ -1,5 +1,6 @@
 import type { RefObject } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { ManifestFile } from '../model/editing.ts';
 import { messageOf } from '../model/failure.ts';
 import { apiVersionOf, type Discovered, isBrowsable, type Kind } from '../model/kinds.ts';
 import { kindAt, type ResourceRoute, type Route, tableRoute } from '../model/route.ts';
@@ -12,16 +13,14 @@ import {
   type App,
   AppContext,
   type Host,
-  type ManifestFile,
   nextTheme,
   type PageCommand,
   type Theme,
   useApp,
-  useModule,
   usePage,
   useTheme,
 } from './parts/app.ts';
-import { Button, Fault, KindMark, Link, TextInput } from './parts/basics.tsx';
+import { Button, Fault, KindMark, Link, Loaded, TextInput } from './parts/basics.tsx';
 import { TablePage } from './table/table-page.tsx';
 
 const themeLabels: Readonly<Record<Theme, readonly [mark: string, label: string]>> = {
@@ -365,15 +364,6 @@ function ResourcePage(props: { readonly route: ResourcePageRoute }) {
   return (
     <Loaded load={loadObjectPage} draw={(m) => <m.ObjectPage target={target} tab={route.tab} />} />
   );
-}
-
-function Loaded<T>(props: {
-  readonly load: () => Promise<T>;
-  readonly draw: (module: T) => preact.JSX.Element;
-}) {
-  const module = useModule(props.load);
-  if (module === undefined) return <p role="status">Loading…</p>;
-  return props.draw(module);
 }
 
 function Unserved(props: { readonly resource: ResourceRoute }) {

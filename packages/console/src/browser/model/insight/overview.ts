@@ -56,7 +56,8 @@ export interface Activity {
   readonly atMs: number;
 }
 
-const watchType = `application/json;as=PartialObjectMetadata;v=v1;g=${acceptedMetaGroups[0]}`;
+/** Media type for the metadata of one object. */
+export const objectMetadataType = `application/json;as=PartialObjectMetadata;v=v1;g=${acceptedMetaGroups[0]}`;
 /** Resources that change too often to be shown. */
 const excludedResources = new Set(['leases', 'events']);
 const rewatchMs = 3_000;
@@ -128,7 +129,7 @@ async function watchFromNow(
   const list = await api.json({ path, query: { limit: 1 }, accept: metadataType, signal });
   const resourceVersion = textOf(objectOf(list, 'metadata'), 'resourceVersion');
   const query = { watch: 1, resourceVersion };
-  for await (const event of await api.stream({ path, query, accept: watchType, signal })) {
+  for await (const event of await api.stream({ path, query, accept: objectMetadataType, signal })) {
     const type = textOf(event, 'type');
     const object = objectOf(event, 'object');
     if (type === 'ERROR') throw failureOf(object, { code: 500 });

@@ -2,8 +2,8 @@ import { isObject, type JsonObject } from '@wheelhouse/machinery/browser';
 import { inParallel } from '../actions.ts';
 import type { Api } from '../api.ts';
 import { ApiFailure, objectOf, objectsOf, textOf } from '../failure.ts';
-import { collectionPath, type Kind, type ObjectName } from '../kinds.ts';
-import { countedKinds, metadataType } from './overview.ts';
+import { collectionPath, type Kind, type ObjectName, objectPath } from '../kinds.ts';
+import { countedKinds, metadataType, objectMetadataType } from './overview.ts';
 
 /** An object in the ownership tree. */
 export interface TreeNode {
@@ -51,24 +51,31 @@ export async function loadTree(
 ): Promise<OwnershipTree> {
   const { target, kinds, signal } = of;
   const unread: string[] = [];
-  const objects: Found[] = [];
   const { namespace } = target;
+  const accept = objectMetadataType;
+  const object = await api.json({ path: objectPath(target), accept, signal });
+  const metadata = objectOf(object, 'metadata');
+  const objects: Found[] = [{ target, metadata }];
+  let isCut = false;
   const searchedKinds = countedKinds(kinds).filter(({ resource }) => resource !== 'events');
   await inParallel(searchedKinds, async (kind) => {
     try {
-      objects.push(...(await listMetadata(api, { kind, namespace, signal })));
+      const list = await listMetadata(api, { kind, namespace, signal });
+      for (const entry of list.objects) objects.push(entry);
+      isCut ||= list.isCut;
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof ApiFailure) || error.code !== 404) unread.push(kind.resource);
     }
   });
-  return treeOf(objects, { target, unread });
+  const tree = treeOf(objects, textOf(metadata, 'uid'));
+  return { ...tree, unread, isTruncated: tree.isTruncated || isCut };
 }
 
 async function listMetadata(
   api: Api,
   of: { readonly kind: Kind; readonly namespace: string | undefined; readonly signal: AbortSignal },
-): Promise<Found[]> {
+): Promise<{ readonly objects: readonly Found[]; readonly isCut: boolean }> {
   const { kind, namespace, signal } = of;
   const objects: Found[] = [];
   let token = '';
@@ -83,29 +90,26 @@ async function listMetadata(
     }
     token = textOf(objectOf(list, 'metadata'), 'continue');
   } while (token !== '' && objects.length < readMax);
-  return objects;
+  return { objects, isCut: token !== '' };
 }
 
-function treeOf(
-  found: readonly Found[],
-  of: { readonly target: ObjectName; readonly unread: readonly string[] },
-): OwnershipTree {
+function treeOf(found: readonly Found[], subject: string): Omit<OwnershipTree, 'unread'> {
   const byUid = new Map(found.map((entry) => [textOf(entry.metadata, 'uid'), entry]));
   const dependents = new Map<string, string[]>();
   for (const [uid, { metadata }] of byUid) {
     for (const reference of objectsOf(metadata, 'ownerReferences')) {
       const owner = textOf(reference, 'uid');
-      dependents.set(owner, [...(dependents.get(owner) ?? []), uid]);
+      const uids = dependents.get(owner);
+      if (uids === undefined) dependents.set(owner, [uid]);
+      else uids.push(uid);
     }
   }
-  const subject = [...byUid].find(([, entry]) => isSame(entry.target, of.target))?.[0];
   const nodes = new Map<string, TreeNode>();
   const edges: { owner: string; dependent: string }[] = [];
-  if (subject === undefined) return { nodes: [], edges: [], unread: of.unread, isTruncated: false };
   nodes.set(subject, nodeOf(byUid.get(subject), { uid: subject, role: 'subject' }));
   addOwners(subject, { byUid, nodes, edges });
   const isTruncated = addDependents(subject, { byUid, nodes, edges, dependents });
-  return { nodes: [...nodes.values()], edges, unread: of.unread, isTruncated };
+  return { nodes: [...nodes.values()], edges, isTruncated };
 }
 
 interface TreeInProgress {
@@ -160,13 +164,4 @@ function nodeOf(
   const { target, metadata } = found;
   const isTerminating = isObject(metadata) && metadata['deletionTimestamp'] !== undefined;
   return { uid, role, kind: target.kind.kind, name: target.name, target, isTerminating };
-}
-
-function isSame(left: ObjectName, right: ObjectName): boolean {
-  return (
-    left.name === right.name &&
-    left.namespace === right.namespace &&
-    left.kind.resource === right.kind.resource &&
-    left.kind.group === right.kind.group
-  );
 }

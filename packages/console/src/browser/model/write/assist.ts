@@ -33,7 +33,8 @@ interface Line {
   readonly key: string | undefined;
 }
 
-const keyPattern = /^("(?:[^"\\]|\\.)*"|'[^']*'|[^\s#'"[\]{},&*!|>%@`-][^:#]*?)\s*:(?=\s|$)/;
+/** Matches a key with the spaces after it; reads a character once, since lines may be long. */
+const keyPattern = /^("(?:[^"\\]|\\.)*"\s*|'[^']*'\s*|[^\s#'"[\]{},&*!|>%@`-][^:#]*):(?=\s|$)/;
 
 /**
  * Determines the context of an offset from indentation, since text that is being typed is seldom
@@ -122,7 +123,8 @@ function readLine(text: string | undefined): Line | undefined {
   };
 }
 
-function unquote(key: string): string {
+function unquote(text: string): string {
+  const key = text.trimEnd();
   return /^(["']).*\1$/.test(key) ? key.slice(1, -1) : key;
 }
 

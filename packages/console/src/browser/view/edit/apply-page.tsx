@@ -1,10 +1,15 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Attempt } from '../../model/access.ts';
-import { type Applied, applyManifests, manifestsIn } from '../../model/editing.ts';
+import {
+  type Applied,
+  applyManifests,
+  type ManifestFile,
+  manifestsIn,
+} from '../../model/editing.ts';
 import { attemptOn } from '../../model/permissions.ts';
 import { objectRoute } from '../../model/route.ts';
 import { droppedEvent, readFiles } from '../drop-zone.tsx';
-import { type ManifestFile, useApp, usePage, useRefusal } from '../parts/app.ts';
+import { useApp, usePage, useRefusal } from '../parts/app.ts';
 import { Button, Empty, Link, NamespaceInput, Toggle } from '../parts/basics.tsx';
 import { ChangeList, ChangeText } from '../parts/changes.tsx';
 import { defaultManager } from './editing-state.ts';
@@ -92,7 +97,12 @@ function Runs(props: {
 }) {
   const { files, namespace, run } = props;
   const { kinds } = useApp().discovered;
-  const refusal = useRefusal(attemptsOf(files, { kinds, namespace }));
+  // The page is rendered after each manifest, and must not parse all of them each time.
+  const attempts = useMemo(
+    () => attemptsOf(files, { kinds, namespace }),
+    [files, kinds, namespace],
+  );
+  const refusal = useRefusal(attempts);
   const shared = { refusal, disabled: files.length === 0 };
   return (
     <div class="tools">

@@ -14,13 +14,14 @@ import {
   saveEdit,
   validateEdit,
   type WriteMode,
+  withLines,
 } from '../../model/editing.ts';
 import { objectOf } from '../../model/failure.ts';
 import type { ObjectName } from '../../model/kinds.ts';
 import { type LoadedObject, loadObject } from '../../model/object.ts';
 import type { KindSchema } from '../../model/schema.ts';
 import { schemaFaults } from '../../model/write/assist.ts';
-import { lineOfField, printYaml, readYaml, withoutManagedFields } from '../../model/yaml.ts';
+import { printYaml, readYaml, withoutManagedFields } from '../../model/yaml.ts';
 import { type App, useApp } from '../parts/app.ts';
 
 export const defaultManager = 'wheelhouse-console';
@@ -91,6 +92,7 @@ export function useEditing(options: EditorOptions): Editing {
     workspace.hasUnsaved = () => session.hasUnsaved;
     return () => {
       workspace.hasUnsaved = () => false;
+      session.isClosed = true;
     };
   }, [workspace, session]);
   return session;
@@ -104,12 +106,15 @@ class EditSession implements Editing {
   base: LoadedObject | undefined;
   result: Result = { kind: 'none' };
   onSaved: (object: LoadedObject) => void;
+  /** Whether the user has left the editor; a save that completes later must not navigate. */
+  isClosed = false;
   readonly #app: App;
   readonly #target: ObjectName;
   readonly #changed: () => void;
   #saved: string;
   /** Number of requests so far; only the outcome of the latest one is shown. */
   #requests = 0;
+  #isSaving = false;
 
   constructor(app: App, options: EditorOptions, changed: () => void) {
     this.#app = app;
@@ -118,7 +123,8 @@ class EditSession implements Editing {
     this.base = options.object;
     this.text = options.text;
     this.#saved = options.text;
-    this.mode = options.object === undefined ? 'create' : 'update';
+    const written = options.target.kind.verbs.includes('update') ? 'update' : 'apply';
+    this.mode = options.object === undefined ? 'create' : written;
     this.onSaved = options.onSaved;
   }
 
@@ -153,13 +159,20 @@ class EditSession implements Editing {
   }
 
   async save(ownership: 'respected' | 'forced' = 'respected'): Promise<void> {
+    // A second save of the same text would conflict with the first.
+    if (this.#isSaving) return;
+    this.#isSaving = true;
     this.#begin('Saving…');
+    const { text } = this;
     const outcome = await saveEdit(this.#app.api, this.#edit(ownership));
+    this.#isSaving = false;
     if (outcome.kind !== 'accepted') return this.#reject(outcome);
-    this.begin(outcome.object, withoutManagedFields(outcome.object.text));
-    this.#show({ kind: 'saved', warnings: outcome.warnings });
+    const { object, warnings } = outcome;
+    // Text that was typed meanwhile stays, and is unsaved.
+    this.begin(object, this.text === text ? withoutManagedFields(object.text) : this.text);
+    this.#show({ kind: 'saved', warnings });
     this.#app.announce('Saved.');
-    this.onSaved(outcome.object);
+    if (!this.isClosed) this.onSaved(object);
   }
 
   begin(object: LoadedObject, text: string): void {
@@ -288,8 +301,5 @@ function localFaults(text: string, schema: KindSchema | string | undefined): Edi
     return [{ field: '', reason: 'Syntax', ...read.fault }];
   }
   if (typeof schema !== 'object' || !isObject(read.value)) return [];
-  return schemaFaults(schema, read.value).map((fault) => ({
-    ...fault,
-    line: lineOfField(text, fault.field),
-  }));
+  return withLines(schemaFaults(schema, read.value), text);
 }

@@ -45,7 +45,7 @@ function TextEditor(props: EditorOptions & { readonly latestVersion?: string }) 
   const refusal = useRefusal([attemptOf(target, editing.mode)]);
   const faults = useFaults(editing, { target, schema });
   const [as, setAs] = useState<'text' | 'form'>('text');
-  const [path, setPath] = useState<readonly string[]>([]);
+  const { path, setPath, setPlace } = usePlace(editing);
   const [goTo, setGoTo] = useState<{ readonly line: number }>();
   const assistance = useAssistance(kind, schema);
   const { base, text, replacements } = editing;
@@ -77,7 +77,7 @@ function TextEditor(props: EditorOptions & { readonly latestVersion?: string }) 
             {...{ text, replacements, faults, goTo, ...assistance }}
             label={`${kind.kind} as YAML`}
             onText={(next) => editing.setText(next)}
-            onPlace={(offset) => setPath(fieldAt(editing.text, offset))}
+            onPlace={setPlace}
             onSave={() => refusal === undefined && void editing.save()}
             onValidate={() => refusal === undefined && void editing.validate()}
           />
@@ -88,6 +88,22 @@ function TextEditor(props: EditorOptions & { readonly latestVersion?: string }) 
       </div>
     </div>
   );
+}
+
+/** Delay after typing and cursor movement before the text is parsed to find the field. */
+const placeDelayMs = 150;
+
+/** The path of the explained field: the one at the cursor, or a chosen one. */
+function usePlace(editing: Editing) {
+  const { clock } = useApp();
+  const [path, setPath] = useState<readonly string[]>([]);
+  const [place, setPlace] = useState<number>();
+  useEffect(() => {
+    if (place === undefined) return;
+    const timer = clock.after(placeDelayMs, () => setPath(fieldAt(editing.text, place)));
+    return () => timer.stop();
+  }, [clock, editing, place]);
+  return { path, setPath, setPlace };
 }
 
 /** The write of a mode. */

@@ -1,4 +1,9 @@
-import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery/browser';
+import {
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+} from '@wheelhouse/machinery/browser';
 import type { ComponentType } from 'preact';
 import { useId, useState } from 'preact/hooks';
 import type { KindSchema } from '../../model/schema.ts';
@@ -153,17 +158,7 @@ function ValueField(props: ValueProps) {
       );
     case 'number':
     case 'integer':
-      return (
-        <input
-          inputMode="numeric"
-          aria-label={label}
-          value={String(scalar)}
-          onInput={(event) => {
-            const number = parseNumber(event.currentTarget.value);
-            if (number !== undefined) onChange(number);
-          }}
-        />
-      );
+      return <NumberField {...{ label, onChange }} value={String(scalar)} />;
     case 'anything':
       if (isObject(value) || Array.isArray(value)) return <AnythingField {...props} />;
       return <TextField {...{ label, onChange }} value={String(scalar)} />;
@@ -192,6 +187,31 @@ function ChoiceField(props: {
         </option>
       ))}
     </select>
+  );
+}
+
+/** An input that keeps what is typed, such as `1.`, while it is not the number that it becomes. */
+function NumberField(props: {
+  readonly label: string;
+  readonly value: string;
+  readonly onChange: (value: JsonValue) => void;
+}) {
+  const { label, value, onChange } = props;
+  const [typed, setTyped] = useState<string>();
+  return (
+    <input
+      inputMode="decimal"
+      aria-label={label}
+      aria-invalid={typed !== undefined && parseNumber(typed) === undefined}
+      value={typed ?? value}
+      onInput={(event) => {
+        const { value: text } = event.currentTarget;
+        setTyped(text);
+        const number = parseNumber(text);
+        if (number !== undefined) onChange(number);
+      }}
+      onBlur={() => setTyped(undefined)}
+    />
   );
 }
 
@@ -307,14 +327,20 @@ function MapField(props: CollectionProps) {
 
 /** A value without a schema, edited as YAML. */
 function AnythingField(props: ValueProps) {
-  const { label, value, onChange } = props;
-  const [text, setText] = useState(() => printYaml(value ?? {}));
-  const [fault, setFault] = useState('');
+  const { label, value = {}, onChange } = props;
+  const [typed, setTyped] = useState({
+    text: '',
+    fault: '',
+    value: value as JsonValue | undefined,
+  });
+  // After an item of a list is removed, the value is that of another item.
+  const isTyped = typed.text !== '' && jsonEqual(typed.value, value);
+  const { text, fault } = isTyped ? typed : { text: printYaml(value), fault: '' };
   const change = (next: string): void => {
-    setText(next);
     const read = readYaml(next);
-    setFault(read.fault?.message ?? '');
-    if (read.fault === undefined) onChange(read.value);
+    const result = read.fault === undefined ? read.value : value;
+    setTyped({ text: next, fault: read.fault?.message ?? '', value: result });
+    if (read.fault === undefined) onChange(result);
   };
   return (
     <>

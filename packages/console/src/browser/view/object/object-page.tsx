@@ -8,7 +8,7 @@ import {
   type Scale,
   writeScale,
 } from '../../model/actions.ts';
-import { messageOf, objectOf, textOf } from '../../model/failure.ts';
+import { isTransient, messageOf, objectOf, textOf } from '../../model/failure.ts';
 import { ObjectHistory } from '../../model/insight/history.ts';
 import { conditionsOf } from '../../model/insight/timeline.ts';
 import { type ObjectName, resourceName } from '../../model/kinds.ts';
@@ -17,7 +17,7 @@ import { type LoadedObject, loadObject, ownersOf } from '../../model/object.ts';
 import { attemptOn } from '../../model/permissions.ts';
 import { type ObjectTab, objectRoute, objectTabs, tableRoute } from '../../model/route.ts';
 import type { TableState } from '../../model/table-store.ts';
-import { useApp, useModule, usePage, useRedraw, useRefusal, useTables } from '../parts/app.ts';
+import { useApp, usePage, useRedraw, useRefusal, useTables } from '../parts/app.ts';
 import {
   ActionDialog,
   asPropagation,
@@ -26,6 +26,7 @@ import {
   KindMark,
   Link,
   LiveStatus,
+  Loaded,
   PropagationChoice,
   Refused,
   Toggle,
@@ -202,16 +203,10 @@ function Body(props: {
     case 'history':
       return <HistoryView history={watched.history} />;
     case 'tree':
-      return <Tree target={target} />;
+      return <Loaded load={loadTree} draw={(m) => <m.TreeView target={target} />} />;
     case 'edit':
       return <Edit target={target} object={object} onSaved={watched.replace} />;
   }
-}
-
-function Tree(props: { readonly target: ObjectName }) {
-  const module = useModule(loadTree);
-  if (module === undefined) return <p role="status">Loading…</p>;
-  return <module.TreeView target={props.target} />;
 }
 
 function Edit(props: {
@@ -219,13 +214,12 @@ function Edit(props: {
   readonly object: LoadedObject;
   readonly onSaved: (object: LoadedObject) => void;
 }) {
-  const module = useModule(loadEditor);
   // The text is based on the version at the time the editor opens.
   const [first] = useState(props.object);
-  if (module === undefined) return <p role="status">Loading…</p>;
   const { target, object, onSaved } = props;
   const { resourceVersion } = object;
-  return <module.Editor {...{ target, object: first, resourceVersion, onSaved }} />;
+  const options = { target, object: first, resourceVersion, onSaved };
+  return <Loaded load={loadEditor} draw={(m) => <m.Editor {...options} />} />;
 }
 
 /** Conditions, owners, labels, and finalizers. */
@@ -293,6 +287,8 @@ interface WatchedObject {
 }
 
 const deletedText = 'The object has been deleted. This is its last known state.';
+/** Delay before an object that could not be read is read again. */
+const rereadMs = 5_000;
 
 /** Reads an object, and again whenever the server reports a change. */
 function useObject(target: ObjectName): WatchedObject {
@@ -302,6 +298,7 @@ function useObject(target: ObjectName): WatchedObject {
   const history = useMemo(() => new ObjectHistory(), []);
   const [object, setObject] = useState<LoadedObject>();
   const [notice, setNotice] = useState<Notice>();
+  const [attempt, setAttempt] = useState(0);
   const { kind, namespace, name } = target;
   const isListable = kind.verbs.includes('list');
   const now = (): string => new Date(clock.now()).toISOString();
@@ -324,7 +321,9 @@ function useObject(target: ObjectName): WatchedObject {
   const [row] = snapshot?.rows ?? [];
   const isRead = !isListable || (snapshot !== undefined && snapshot.state.phase !== 'listing');
   const wasRead = object !== undefined;
-  const isDeleted = isRead && isListable && row === undefined && wasRead;
+  // Without columns, there is no list yet, or the user may not list the kind.
+  const isListed = snapshot !== undefined && snapshot.columns.length > 0;
+  const isDeleted = isRead && isListed && row === undefined && wasRead;
   const latest = useRef<AbortController | undefined>(undefined);
   // Reads once per version of the row.
   useEffect(() => {
@@ -341,10 +340,14 @@ function useObject(target: ObjectName): WatchedObject {
         redraw();
       },
       (error: unknown) => {
-        if (!abort.signal.aborted) setNotice({ tone: 'fault', text: messageOf(error) });
+        if (abort.signal.aborted) return;
+        setNotice({ tone: 'fault', text: messageOf(error) });
+        if (!isTransient(error)) return;
+        const timer = clock.after(rereadMs, () => setAttempt((before) => before + 1));
+        abort.signal.addEventListener('abort', () => timer.stop());
       },
     );
-  }, [isRead, row?.resourceVersion, isDeleted]);
+  }, [isRead, row?.resourceVersion, isDeleted, attempt]);
   useEffect(() => () => latest.current?.abort(new Error('closed')), []);
   return {
     object,
@@ -446,8 +449,12 @@ function ScaleDialog(props: { readonly target: ObjectName; readonly onClose: () 
   }, []);
   if (scale === undefined) return null;
   const act = async (): Promise<undefined> => {
-    const after = await writeScale(app.api, target, { ...scale, desired: Number(desired) });
-    setScale(after);
+    const next = { ...scale, desired: Number(desired) };
+    const after = await writeScale(app.api, target, next).catch(async (error: unknown) => {
+      // After a conflict, the user may confirm the number for the current version.
+      setScale(await readScale(app.api, target));
+      throw error;
+    });
     app.announce(`${target.name} scaled to ${after.desired} replicas.`);
     return undefined;
   };

@@ -1,4 +1,4 @@
-import { useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import { objectOf, textOf } from '../../model/failure.ts';
 import type { EarlierWrite, ObjectHistory, Revision } from '../../model/insight/history.ts';
 import { type TimelineEntry, timelineOf } from '../../model/insight/timeline.ts';
@@ -63,6 +63,8 @@ function asJson(text: string): string {
 }
 
 const pageSize = 200;
+/** Maximum number of Events; they are listed by name, so that the latest may be on any page. */
+const eventsMax = 5_000;
 
 /** Conditions, Events, creation, and deletion of an object, newest first. */
 export function TimelineView(props: {
@@ -88,8 +90,13 @@ export function TimelineView(props: {
           objects: 'whole',
         },
   );
-  const events = table?.snapshot.rows.map((row) => row.object) ?? [];
-  const message = table?.snapshot.state.message;
+  const snapshot = table?.snapshot;
+  const events = snapshot?.rows.map((row) => row.object) ?? [];
+  const message = snapshot?.state.message;
+  const hasMore = snapshot?.more !== undefined && events.length < eventsMax;
+  useEffect(() => {
+    if (hasMore) void table?.loadMore();
+  }, [table, hasMore, events.length]);
   const entries = timelineOf(object.value, events);
   return (
     <>

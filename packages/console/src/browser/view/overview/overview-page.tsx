@@ -12,7 +12,7 @@ import {
   type TrafficPoint,
   trafficBetween,
 } from '../../model/insight/overview.ts';
-import { apiVersionOf, isBrowsable } from '../../model/kinds.ts';
+import { apiVersionOf, isBrowsable, type Kind } from '../../model/kinds.ts';
 import { objectRoute, tableRoute } from '../../model/route.ts';
 import { useApp, useModule, useNow, usePage, useRedraw } from '../parts/app.ts';
 import { Age, Empty, KindMark, Link } from '../parts/basics.tsx';
@@ -34,7 +34,8 @@ export function OverviewPage() {
     };
   }, [api]);
   const kinds = discovered.kinds.filter(isBrowsable).length;
-  const all = [...counts.values()];
+  // Only kinds that are still served.
+  const all = countedKinds(discovered.kinds).flatMap((kind) => counts.get(keyOf(kind)) ?? []);
   const counted = all.flatMap(({ count }) => count ?? []);
   const objects = counted.length === 0 ? undefined : counted.reduce((sum, count) => sum + count, 0);
   return (
@@ -67,7 +68,7 @@ function useCounts(): ReadonlyMap<string, KindCount> {
     countObjects(api, countedKinds(discovered.kinds), {
       signal: abort.signal,
       onCount(count) {
-        counts.set(`${apiVersionOf(count.kind)} ${count.kind.resource}`, count);
+        counts.set(keyOf(count.kind), count);
         redraw();
       },
     }).catch(() => {});
@@ -76,6 +77,8 @@ function useCounts(): ReadonlyMap<string, KindCount> {
   }, [api, discovered, counts, redraw, turn]);
   return counts;
 }
+
+const keyOf = (kind: Kind): string => `${apiVersionOf(kind)} ${kind.resource}`;
 
 /** The number of objects per kind, by group; leaves out kinds without objects. */
 function Inventory(props: { readonly counts: readonly KindCount[] }) {
@@ -129,8 +132,13 @@ const activityVerbs: Readonly<Record<Activity['type'], readonly [verb: string, t
 
 /** Created, changed, and deleted objects, live. */
 function ActivityFeed() {
-  const { api, clock, discovered, hasManyStreams } = useApp();
+  const { api, clock, discovered, hasManyStreams, workspace } = useApp();
   const redraw = useRedraw();
+  const [signIns, setSignIns] = useState(0);
+  useEffect(() => {
+    const unlisten = workspace.onResume(() => setSignIns((before) => before + 1));
+    return () => void unlisten();
+  }, [workspace]);
   const [feed] = useState<{ items: readonly Activity[] }>(() => ({ items: [] }));
   useEffect(() => {
     const max = hasManyStreams ? streamsMax.many : streamsMax.few;
@@ -143,7 +151,8 @@ function ActivityFeed() {
         redraw();
       },
     });
-  }, [api, clock, discovered, hasManyStreams, feed, redraw]);
+    // An expired sign-in ends the watches.
+  }, [api, clock, discovered, hasManyStreams, feed, redraw, signIns]);
   return (
     <section class="panel activity" aria-label="Changes">
       <h2>Changes</h2>
@@ -189,7 +198,7 @@ const pointsMax = 150;
  */
 function Traffic(props: { readonly objects: number | undefined }) {
   const { points, message } = usePoints();
-  const chart = useModule(loadChart);
+  const { module: chart } = useModule(loadChart);
   const last = points.at(-1);
   const times = points.map(({ atMs }) => atMs / 1000);
   const series = (of: (point: TrafficPoint) => number | undefined) =>

@@ -3,6 +3,7 @@ import { createContext } from 'preact';
 import { useContext, useEffect, useRef, useState } from 'preact/hooks';
 import type { Attempt } from '../../model/access.ts';
 import type { Api } from '../../model/api.ts';
+import type { ManifestFile } from '../../model/editing.ts';
 import type { Discovered } from '../../model/kinds.ts';
 import type { Fetch, TokenStore } from '../../model/ports.ts';
 import type { TableRow } from '../../model/table.ts';
@@ -43,12 +44,6 @@ export interface App {
   readonly dropped: { current: readonly ManifestFile[] };
 }
 
-/** A manifest file. */
-export interface ManifestFile {
-  readonly name: string;
-  readonly text: string;
-}
-
 export const AppContext = createContext<App | undefined>(undefined);
 
 /** Returns the context. Throws outside of a workspace. */
@@ -86,6 +81,7 @@ export function useTables(
       ...{ api, clock, random, query },
       onChange: redraw,
       onRow: (change, row) => listener.current?.(change, row),
+      ...(app.hasManyStreams ? {} : { watchesMax: fewStreams }),
     });
     setStore(opened);
     const unlisten = app.workspace.onResume(() => opened.restart());
@@ -94,28 +90,38 @@ export function useTables(
       opened.close();
     };
   }, [key]);
+  // A kind that was removed may be served again.
+  useEffect(() => {
+    if (store?.snapshot.state.phase === 'refused') store.restart();
+  }, [app.discovered]);
   return store;
 }
+
+/** Watches per list without many streams: they must not occupy all six connections of a browser. */
+const fewStreams = 2;
 
 function keyOf({ kind, ...rest }: TablesQuery): string {
   const { group, version, resource, verbs } = kind;
   return JSON.stringify([group, version, resource, verbs, rest]);
 }
 
-/** Loads a module when a component first needs it. */
-export function useModule<T>(load: () => Promise<T>): T | undefined {
-  const [loaded, setLoaded] = useState<{ readonly module: T }>();
+/** Loads a module when a component first needs it; `hasFailed` if that is impossible. */
+export function useModule<T>(load: () => Promise<T>): {
+  readonly module?: T;
+  readonly hasFailed?: boolean;
+} {
+  const [loaded, setLoaded] = useState<{ readonly module?: T; readonly hasFailed?: boolean }>({});
   useEffect(() => {
     let isUnmounted = false;
     load().then(
       (module) => !isUnmounted && setLoaded({ module }),
-      () => {},
+      () => !isUnmounted && setLoaded({ hasFailed: true }),
     );
     return () => {
       isUnmounted = true;
     };
   }, [load]);
-  return loaded?.module;
+  return loaded;
 }
 
 /** Rerenders the component at intervals, for example for ages; returns the current time. */

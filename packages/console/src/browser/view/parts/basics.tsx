@@ -1,11 +1,11 @@
 import { humanDuration } from '@wheelhouse/machinery/browser';
 import type { ComponentChildren, JSX, RefObject } from 'preact';
-import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useContext, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Propagation } from '../../model/actions.ts';
 import { messageOf } from '../../model/failure.ts';
 import { hashOf, type Route } from '../../model/route.ts';
 import type { TableState } from '../../model/table-store.ts';
-import { AppContext, useApp, useNow } from './app.ts';
+import { AppContext, useApp, useModule, useNow } from './app.ts';
 
 /** A link to a page of the console; there are no other links. */
 export function Link(props: {
@@ -219,14 +219,26 @@ export function Modal(props: {
 }) {
   const { label, onClose, children } = props;
   const place = useRef<HTMLDialogElement>(null);
-  useEffect(() => place.current?.showModal(), []);
+  const isOpen = useRef(true);
+  // Other effects end after the dialog is removed; closing returns the focus only before.
+  useLayoutEffect(() => {
+    const { current } = place;
+    current?.showModal();
+    return () => {
+      isOpen.current = false;
+      current?.close();
+    };
+  }, []);
+  const close = (): void => {
+    if (isOpen.current) onClose();
+  };
   return (
     <dialog
       ref={place}
       class={props.class}
       aria-label={label}
-      onClose={onClose}
-      onCancel={onClose}
+      onClose={close}
+      onCancel={close}
       onMouseDown={(event) => {
         if (event.target === place.current) onClose();
       }}
@@ -282,6 +294,24 @@ export function Fault(props: { readonly children: ComponentChildren }) {
     <p class="fault" role="alert">
       {props.children}
     </p>
+  );
+}
+
+/** A view whose module is loaded when it is first needed. */
+export function Loaded<T>(props: {
+  readonly load: () => Promise<T>;
+  readonly draw: (module: T) => JSX.Element;
+}) {
+  const { module, hasFailed } = useModule(props.load);
+  if (module !== undefined) return props.draw(module);
+  if (hasFailed !== true) return <p role="status">Loading…</p>;
+  return (
+    <>
+      <Fault>
+        A part of the console cannot be loaded: the server is unreachable, or has been upgraded.
+      </Fault>
+      <Button act={() => location.reload()}>Reload the page</Button>
+    </>
   );
 }
 

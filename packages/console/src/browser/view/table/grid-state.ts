@@ -209,12 +209,18 @@ export function useGridState(kind: Kind): GridState {
   };
   const press: GridState['press'] = (event, rows, page) => {
     const row = rows[cursor.current];
-    // Enter on a focused link opens it without help.
-    const isOnLink = event.target instanceof HTMLAnchorElement;
-    if (event.key === 'Enter' && row !== undefined && !isOnLink && !isText(event.target)) open(row);
+    if (isActivation(event)) return;
+    if (event.key === 'Enter' && row !== undefined) open(row);
     else actions.press(event, rows, page);
   };
   return { view, isFiltering, selected, moved, ...actions, press };
+}
+
+/** Whether the key activates the focused link, button, or input without help. */
+function isActivation({ key, target }: KeyboardEvent): boolean {
+  if (!(target instanceof Element)) return false;
+  if (key === 'Enter') return target.matches('a, button, input:not([type=checkbox])');
+  return key === ' ' && target.matches('button, input');
 }
 
 function isText(target: EventTarget | null): boolean {

@@ -119,12 +119,7 @@ export function Grid(props: GridProps) {
         <tbody>
           <Space pixels={slice.above} columns={columns.length + 1} />
           {rows.slice(slice.from, slice.to).map((row, offset) => (
-            <Row
-              key={`${row.key} ${row.resourceVersion}`}
-              {...props}
-              row={row}
-              index={slice.from + offset}
-            />
+            <Row key={row.key} {...props} row={row} index={slice.from + offset} />
           ))}
           <Space pixels={slice.below} columns={columns.length + 1} />
         </tbody>
@@ -149,12 +144,17 @@ function Row(props: GridProps & { readonly row: TableRow; readonly index: number
   const isSelected = state.selected.has(row.key);
   const nameColumn = columns.find((column) => column.index >= 0);
   const to = objectRoute({ kind, namespace, name });
+  // The element stays, and with it the focus, so that only another animation starts again.
+  const shown = useRef({ version: row.resourceVersion, turn: 0 });
+  if (shown.current.version !== row.resourceVersion) {
+    shown.current = { version: row.resourceVersion, turn: 1 - shown.current.turn };
+  }
   return (
     <tr
       class={isTerminating ? 'going' : undefined}
       title={isTerminating ? 'Being deleted' : undefined}
       aria-rowindex={index + 2}
-      data-fresh={isFresh(row) ? '' : undefined}
+      data-fresh={isFresh(row) ? shown.current.turn : undefined}
       data-selected={isSelected ? '' : undefined}
       data-row={index}
     >

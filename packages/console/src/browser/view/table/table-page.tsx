@@ -1,4 +1,4 @@
-import { useCallback, useMemo, useState } from 'preact/hooks';
+import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
 import type { Attempt } from '../../model/access.ts';
 import { deleteAll } from '../../model/actions.ts';
 import { apiVersionOf, collectionPath, type Kind } from '../../model/kinds.ts';
@@ -85,6 +85,8 @@ function DeleteSelectedDialog(props: {
   const [done, setDone] = useState(0);
   // The selection when the dialog opens; it may change meanwhile.
   const [rows] = useState(selected);
+  const [abort] = useState(() => new AbortController());
+  useEffect(() => () => abort.abort(), [abort]);
   const act = async (): Promise<string | undefined> => {
     const policy = asPropagation(propagation);
     const targets = rows.map(({ namespace, name, uid }) => ({
@@ -92,7 +94,8 @@ function DeleteSelectedDialog(props: {
       uid,
     }));
     const how = policy === undefined ? {} : { propagation: policy };
-    const outcomes = await deleteAll(app.api, targets, { how, onProgress: setDone });
+    const { signal } = abort;
+    const outcomes = await deleteAll(app.api, targets, { how, signal, onProgress: setDone });
     const refused = outcomes.filter(({ refusal }) => refusal !== undefined);
     const names = new Set(refused.map(({ target }) => `${target.namespace ?? ''}/${target.name}`));
     select(
@@ -254,9 +257,13 @@ function useCommands(kind: Kind, at: TableRoute, state: GridState) {
   const app = useApp();
   const { width } = state.view;
   const copy = (): Promise<void> => {
-    const { labels, fields, namespace: routeNamespace } = at;
-    const namespace = routeNamespace === '' ? undefined : routeNamespace;
-    return app.copy(getCommand({ kind, namespace, labels, fields, width }));
+    const { labels, fields } = at;
+    const namespaces = namespacesOf(at);
+    // kubectl lists one namespace or all.
+    const commands = (namespaces.length === 0 ? [undefined] : namespaces).map((namespace) =>
+      getCommand({ kind, namespace, labels, fields, width }),
+    );
+    return app.copy(commands.join('\n'));
   };
   return [
     { label: 'Copy as kubectl', run: copy },
