@@ -2,6 +2,7 @@ import type { ClusterRole } from '@wheelhouse/kinds/types/rbac/v1';
 import { dialectNames, dialectOf } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { startWithUsers } from '../authentication/token-users.ts';
+import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 import { svcctlOn } from './svcctl-run.ts';
 
 describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (dialectName) => {
@@ -436,3 +437,9 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
     });
   });
 });
+
+printsLikeKubectl('can-i', [
+  ['auth can-i impersonate users'],
+  ['auth can-i impersonate Groups/x --as=none'],
+  ['auth can-i get users.example.com'],
+]);

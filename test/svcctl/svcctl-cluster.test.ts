@@ -120,6 +120,28 @@ describe.each(dialectNames)('CLIENT-1: top, logs, cluster-info, dialect %s', (di
     ]);
   });
 
+  test('CLIENT-1: api-resources reports the groups of servers that do not respond', async () => {
+    const registration = dialect.group('apiregistration');
+    const service = { name: 'none', namespace: on.namespace };
+    const group = `${dialectName}.example.com`;
+    const priorities = { groupPriorityMinimum: 10, versionPriority: 10 };
+    const answer = await on.server.post(`/apis/${registration}/v1/apiservices`, {
+      apiVersion: `${registration}/v1`,
+      kind: 'APIService',
+      metadata: { name: `v1.${group}` },
+      spec: { group, version: 'v1', service, insecureSkipTLSVerify: true, ...priorities },
+    });
+    expect(answer.status, answer.text).toBe(201);
+    await expect.poll(async () => (await ctl('api-resources --no-headers')).code).toBe(1);
+    const { out, err } = await ctl('api-resources --no-headers --api-group=apps -o name');
+    expect(out).toContain('deployments.apps\n');
+    expect(err).toBe(
+      'error: unable to retrieve the complete list of server APIs: ' +
+        `${group}/v1: stale GroupVersion discovery: ${group}/v1\n`,
+    );
+    await on.server.remove(`/apis/${registration}/v1/apiservices/v1.${group}`);
+  });
+
   test('CLIENT-1: logs of a workload are those of its Pods', async () => {
     const labels = { app: 'web' };
     await on.server.post(`/apis/apps/v1/namespaces/${on.namespace}/replicasets`, {

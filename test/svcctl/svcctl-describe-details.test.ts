@@ -133,6 +133,10 @@ const definition = {
         name: 'v1',
         served: true,
         storage: true,
+        additionalPrinterColumns: [
+          { name: 'Name', type: 'string', jsonPath: '.metadata.name' },
+          { name: 'Float', type: 'number', jsonPath: '.spec.float' },
+        ],
         schema: {
           openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
         },
@@ -250,6 +254,8 @@ printsLikeKubectl(
     [`wait --for=condition=Established crd/widgets.${group}`],
     ['create -f -', documents(widget)],
     [`describe widgets.${group}`],
+    [`get widgets.${group}`],
+    [`get widgets.${group} -o custom-columns=SPEC:.spec`],
   ],
   { prepare },
 );

@@ -148,6 +148,13 @@ const manifest = (name: string, data: object, more: object = {}) =>
 describe.each(dialectNames)('CLIENT-1: printed values, dialect %s', (dialectName) => {
   const on = svcctlOn(dialectName);
 
+  test('CLIENT-1: columns show long maps to their end', async () => {
+    const long = 'x'.repeat(50_000);
+    await on.ctl('create -f -', manifest('long', { first: long, second: long, third: 'end' }));
+    const { out } = await on.ctl('get cm long -o custom-columns=D:.data --no-headers');
+    expect(out).toBe(`map[first:${long} second:${long} third:end]\n`);
+  });
+
   test('CLIENT-1: large integers stay exact', async () => {
     const group = dialectOf(dialectName).group('apiextensions');
     const plural = `things${on.namespace.replaceAll('-', '')}`;

@@ -39,6 +39,7 @@ afterEach(() => {
   delete played.failing.status;
   delete played.failing.isCutOff;
   home.terminal = {};
+  home.onOutput = () => {};
 });
 
 function makePod(name: string, spec: object) {
@@ -121,6 +122,17 @@ describe('exec and attach', () => {
     const without = await home.run(shell('cat', '-it'), 'typed');
     expect(without.err).toContain('Unable to use a TTY - input is not a terminal');
     expect(kubelet.requests.at(-1)).not.toContain('tty');
+  });
+
+  test('CLIENT-1: attach makes the process redraw the screen', async () => {
+    played.sizes.length = 0;
+    const size = () => ({ columns: 100, rows: 40 });
+    home.terminal = { terminal: { size, setRaw: () => {}, onResize: () => () => {} } };
+    expect((await home.run('attach one -it', 'x')).code).toBe(0);
+    expect(played.sizes).toEqual([
+      { Width: 101, Height: 41 },
+      { Width: 100, Height: 40 },
+    ]);
   });
 
   test('CLIENT-1: attach joins the streams of a container', async () => {
@@ -341,6 +353,19 @@ describe('port-forward', () => {
     expect(onUsedPort.code).toBe(1);
     expect(onUsedPort.err).toContain(`Unable to listen on port ${echo.port}: `);
     expect(onUsedPort.err).toContain('unable to listen on any of the requested ports');
+  });
+
+  test('CLIENT-1: forwarding ends with the Pod', async () => {
+    await makePod('brief', { containers: [{ name: 'a', image: 'i' }] });
+    await server.patch(`${pods}/brief/status`, { status: { phase: 'Running' } }, 'merge');
+    let shown = '';
+    home.onOutput = (chunk) => {
+      shown += chunk;
+    };
+    const forwarding = home.run('port-forward brief :80');
+    await eventually(async () => shown.includes('Forwarding from'), 'a port');
+    await server.patch(`${pods}/brief/status`, { status: { phase: 'Failed' } }, 'merge');
+    expect(await forwarding).toMatchObject({ code: 1, err: 'error: lost connection to pod\n' });
   });
 
   test('CLIENT-1: several addresses are served, and ports without the used ones', async () => {

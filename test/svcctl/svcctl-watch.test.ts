@@ -146,6 +146,14 @@ test('CLIENT-1: an object whose last change has expired can be watched', async (
   }
 });
 
+test('CLIENT-1: get --raw prints a response as it arrives', async () => {
+  const watching = home.start(`get --raw ${maps}?watch=true&resourceVersion=0`);
+  await eventually(async () => /^{"type":"ADDED".*}\n/.test(watching.out()), 'the first event');
+  await server.patch(`${maps}/x`, { data: { more: '' } }, 'merge');
+  await eventually(async () => watching.out().includes('{"type":"MODIFIED"'), 'the second event');
+  expect(await watching.stop()).toBe(130);
+});
+
 const deployment = {
   apiVersion: 'apps/v1',
   kind: 'Deployment',

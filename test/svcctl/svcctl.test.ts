@@ -89,7 +89,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
         message: 'seen it',
         type: 'Normal',
         source: { component: 'tester' },
-        lastTimestamp: new Date().toISOString().replace(/\.\d+/, ''),
+        firstTimestamp: new Date().toISOString().replace(/\.\d+/, ''),
       });
       const { out } = await ctl('describe cm x');
       expect(out).toMatch(/^Name: +x\nNamespace: /);

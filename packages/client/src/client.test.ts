@@ -125,6 +125,7 @@ describe('mapping', () => {
   };
   const mapper = new RestMapper({
     groupVersions: [],
+    failures: new Map(),
     resources: [{ ...events, group: '' }, events],
   });
 

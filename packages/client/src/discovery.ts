@@ -2,6 +2,7 @@ import {
   apiVersionOf,
   dialectNames,
   dialectOf,
+  errorText,
   isObject,
   type JsonObject,
   type JsonValue,
@@ -31,6 +32,8 @@ export interface ApiResource {
 export interface Discovery {
   readonly resources: readonly ApiResource[];
   readonly groupVersions: readonly string[];
+  /** The versions whose resources are unknown, with the reason. */
+  readonly failures: ReadonlyMap<string, string>;
 }
 
 /** Media types for aggregated discovery, one per dialect, of which the server knows its own. */
@@ -56,6 +59,7 @@ export async function discover(client: ApiClient): Promise<Discovery> {
   return {
     resources: parts.flatMap((part) => part.resources),
     groupVersions: parts.flatMap((part) => part.groupVersions),
+    failures: new Map(parts.flatMap((part) => [...part.failures])),
   };
 }
 
@@ -74,11 +78,16 @@ const texts = (value: JsonValue | undefined): string[] =>
 function fromAggregated(root: JsonObject): Discovery {
   const resources: ApiResource[] = [];
   const groupVersions: string[] = [];
+  const failures = new Map<string, string>();
   for (const item of objectsOf(root.items)) {
     const group = isObject(item.metadata) ? textOf(item.metadata.name) : '';
     objectsOf(item.versions).forEach((entry, index) => {
       const version = textOf(entry.version);
-      groupVersions.push(apiVersionOf({ group, version }));
+      const apiVersion = apiVersionOf({ group, version });
+      groupVersions.push(apiVersion);
+      if (entry.freshness === 'Stale') {
+        failures.set(apiVersion, `stale GroupVersion discovery: ${apiVersion}`);
+      }
       for (const resource of objectsOf(entry.resources)) {
         const kind = isObject(resource.responseKind) ? textOf(resource.responseKind.kind) : '';
         resources.push({
@@ -97,7 +106,7 @@ function fromAggregated(root: JsonObject): Discovery {
       }
     });
   }
-  return { resources, groupVersions };
+  return { resources, groupVersions, failures };
 }
 
 async function fromUnaggregated(
@@ -119,12 +128,17 @@ async function fromUnaggregated(
       versions.push({ group, version, preferred: version === preferred, path });
     }
   }
+  const failures = new Map<string, string>();
   const lists = await Promise.all(
-    versions.map(async (version) =>
-      parseResourceList(version, await client.get(version.path).catch(() => ({}))),
-    ),
+    versions.map(async (version) => {
+      const list = await client.get(version.path).catch((error: unknown) => {
+        failures.set(apiVersionOf(version), errorText(error));
+        return {};
+      });
+      return parseResourceList(version, list);
+    }),
   );
-  return { resources: lists.flat(), groupVersions: versions.map(apiVersionOf) };
+  return { resources: lists.flat(), groupVersions: versions.map(apiVersionOf), failures };
 }
 
 function parseResourceList(

@@ -39,28 +39,24 @@ export const describeCommand: Command = {
       throw new CliError(`You must specify the type of resource to describe. ${typesHint}`);
     }
     const targets = await selectTargets(session, args, { filesMatch: 'file' });
+    const found: { readonly resource: ApiResource; readonly object: JsonObject }[] = [];
+    const failures = await visitEach(session.io, targets, async (target) => {
+      const resource = await describedAs(session, target.resource);
+      const objects = await fetchTarget(session, { ...target, resource });
+      for (const object of objects) found.push({ resource, object });
+    });
+    const [failure, ...others] = failures;
+    if (args.length === 2 && others.length === 0 && isNotFound(failure)) {
+      return describeByPrefix(session, args, failure);
+    }
     let isFirst = true;
-    const failures: unknown[] = [];
-    const visit = async (resource: ApiResource, object: JsonObject) => {
+    const print = async ({ resource, object }: (typeof found)[number]) => {
       const text = await describe(session, resource, object);
       session.io.out(isFirst ? text : `\n\n${text}`);
       isFirst = false;
     };
     // A failure concerns one object, not the others of its list.
-    await visitEach(
-      session.io,
-      targets,
-      async (target) => {
-        const resource = await describedAs(session, target.resource);
-        const objects = await fetchTarget(session, { ...target, resource });
-        await visitEach(session.io, objects, (object) => visit(resource, object), failures);
-      },
-      failures,
-    );
-    const [failure, ...others] = failures;
-    if (args.length === 2 && others.length === 0 && isNotFound(failure)) {
-      return describeByPrefix(session, args, failure);
-    }
+    await visitEach(session.io, found, print, failures);
     if (isFirst && failures.length === 0) {
       const everywhere = session.flags.boolean('all-namespaces');
       const where = everywhere ? '' : ` in ${session.namespace} namespace.`;

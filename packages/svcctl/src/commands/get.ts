@@ -39,6 +39,7 @@ import {
 import type { Session } from '../session.ts';
 import { type Paint, paintOf } from '../terminal.ts';
 import { watch } from '../watch.ts';
+import { printBody } from './streams/exec.ts';
 
 /** Prints the changes of a watch (`get -w -o diff`). */
 interface DiffPrinter {
@@ -137,7 +138,11 @@ export const getCommand: Command = {
     checkFlags(session, raw);
     if (raw !== '') {
       checkRawPath(raw);
-      session.io.out(await session.client.raw(raw));
+      const { signal } = session.deadline(session.requestTimeoutMs || undefined);
+      const printing = printBody(session, { path: raw, accept: '*/*', signal });
+      await printing.catch((error: unknown) => {
+        throw signal.aborted ? signal.reason : error;
+      });
       return 0;
     }
     const targets = await selectTargets(session, args);

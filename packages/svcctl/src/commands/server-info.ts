@@ -210,7 +210,9 @@ export const apiResourcesCommand: Command = {
     const group = flags.text('api-group');
     const verbs = flags.commaSeparated('verbs');
     const categories = flags.commaSeparated('categories');
-    const resources = (await session.discovery()).resources.filter(
+    const { resources: served, failures } = await session.discovery();
+    if (failures.size > 0) session.defer([discoveryError(failures)]);
+    const resources = served.filter(
       (resource) =>
         resource.preferred &&
         resource.verbs.length > 0 &&
@@ -219,7 +221,7 @@ export const apiResourcesCommand: Command = {
         verbs.every((verb) => resource.verbs.includes(verb)) &&
         categories.every((category) => resource.categories.includes(category)),
     );
-    const sortBy = flags.text('sort-by');
+    const sortBy = flags.text('sort-by') || undefined;
     if (sortBy !== undefined && sortBy !== 'name' && sortBy !== 'kind') {
       throw new CliError('--sort-by accepts only name or kind');
     }
@@ -249,6 +251,12 @@ export const apiResourcesCommand: Command = {
     return 0;
   },
 };
+
+/** The error for versions whose resources are unknown, with the reasons. */
+function discoveryError(failures: ReadonlyMap<string, string>): CliError {
+  const reasons = [...failures].map(([apiVersion, why]) => `${apiVersion}: ${why}`).sort();
+  return new CliError(`unable to retrieve the complete list of server APIs: ${reasons.join(', ')}`);
+}
 
 export const apiVersionsCommand: Command = {
   name: 'api-versions',

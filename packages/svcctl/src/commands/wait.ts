@@ -5,7 +5,7 @@ import type { Command } from '../command.ts';
 import { isNotFound, waitForDeletion } from '../deletion.ts';
 import { reportFailures, visitEach } from '../errors.ts';
 import { CliError, throwFirst } from '../io.ts';
-import { listAt, quotedLabel, textAt, valueAt } from '../objects.ts';
+import { listAt, textAt, valueAt } from '../objects.ts';
 import { completePath, evaluateTemplate, parseTemplate } from '../output/jsonpath.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
 import {
@@ -148,60 +148,37 @@ async function waitFor(
 ): Promise<void> {
   const { target, condition, timeoutMs } = options;
   const label = `${target.resource.resource}/${target.name ?? ''}`;
+  const report = (object: JsonObject) => reportObject(session, object, 'condition met');
   if (condition.type === 'delete') {
     const current = await getOrUndefined(session, targetPath(target));
     // Report nothing for an object that is already gone.
     if (current === undefined) return;
     if (timeoutMs === 0) throw new CliError(`condition not met for ${label}`);
     await waitForDeletion(session, { target, uid: '', timeoutMs });
-    reportObject(session, current, 'condition met');
-    return;
+    return report(current);
   }
-  const on = condition.type === 'create' ? '' : ` on ${label}`;
-  const timedOut = new CliError(`timed out waiting for the condition${on}`);
   const test = condition.type === 'test' ? condition.test : () => true;
-  if (timeoutMs === 0) {
-    const read = () => session.client.get(targetPath(target));
-    const object = await readNamed(session, target, read).catch((error: unknown) => {
-      throw condition.type === 'create' && isNotFound(error) ? timedOut : error;
-    });
-    if (!test(object)) throw new CliError(`condition not met for ${label}`);
-    reportObject(session, object, 'condition met');
-    return;
+  const read = () => readNamed(session, target, () => session.client.get(targetPath(target)));
+  // The time limit concerns the condition: a missing object is reported however long that takes.
+  const current = await read().catch((error: unknown) => {
+    if (condition.type !== 'create' || !isNotFound(error)) throw error;
+    return undefined;
+  });
+  if (current !== undefined && test(current)) return report(current);
+  if (timeoutMs === 0 && current !== undefined) {
+    throw new CliError(`condition not met for ${label}`);
   }
   const deadline = session.deadline(timeoutMs);
+  const { signal } = deadline;
   try {
-    const object = await waitForMatch(session, {
-      target,
-      condition,
-      test,
-      signal: deadline.signal,
-    });
-    reportObject(session, object, 'condition met');
-  } catch (error) {
-    throw deadline.isOver() && !(error instanceof ApiError) ? timedOut : error;
-  }
-}
-
-/** Follows an object until it passes the test. Rejects with ApiError if it does not exist. */
-async function waitForMatch(
-  session: Session,
-  options: {
-    readonly target: Target;
-    readonly condition: Condition;
-    readonly test: (object: JsonObject) => boolean;
-    readonly signal: AbortSignal;
-  },
-): Promise<JsonObject> {
-  const { target, condition, test, signal } = options;
-  for await (const state of followObject(session, { target, signal })) {
-    if (state.type === 'present' && test(state.object)) return state.object;
-    if (state.type === 'absent' && condition.type !== 'create') {
-      const details = { kind: target.resource.resource, name: target.name ?? '' };
-      const message = `${quotedLabel(target.resource, target.name ?? '')} not found`;
-      const missing = new ApiError({ code: 404, reason: 'NotFound', message, details });
-      await readNamed(session, target, () => Promise.reject(missing));
+    for await (const state of followObject(session, { target, signal })) {
+      if (state.type === 'present' && test(state.object)) return report(state.object);
+      // Fails with the server's error, unless the object exists by now.
+      if (state.type === 'absent' && condition.type !== 'create') await read();
     }
+  } catch (error) {
+    if (!deadline.isOver() || error instanceof ApiError) throw error;
+    const on = condition.type === 'create' ? '' : ` on ${label}`;
+    throw new CliError(`timed out waiting for the condition${on}`);
   }
-  throw signal.reason;
 }

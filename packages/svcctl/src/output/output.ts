@@ -1,5 +1,5 @@
 import { toYaml } from '@wheelhouse/client';
-import { goPlain, isObject, type JsonObject, type JsonPath } from '@wheelhouse/machinery';
+import { isObject, type JsonObject, type JsonPath } from '@wheelhouse/machinery';
 import type { FlagSpec } from '../flags.ts';
 import { runGoTemplate, TemplateRunError } from '../go-template/exec.ts';
 import { functionNames } from '../go-template/functions.ts';
@@ -309,7 +309,7 @@ function columnsPrinter(session: Session, columns: readonly Column[]): Printer {
 
 function columnText(path: JsonPath, item: JsonObject): string {
   const results = evaluateTemplate(path, item, { hidesValues: hasSecrets(item) });
-  const texts = results.flat().map(goPlain);
+  const texts = results.flat().map(formatJson);
   return ((results[0] ?? []).length === 0 ? ['<none>', ...texts] : texts).join(',');
 }
 

@@ -1,6 +1,6 @@
-import { encodeJson } from '@wheelhouse/codec';
 import {
   acceptedMetaGroups,
+  goPlain,
   humanDuration,
   isObject,
   type JsonObject,
@@ -101,7 +101,7 @@ export function tableLines(table: ObjectTable, options: TableOptions): string[][
 
 function cellText(value: JsonValue | undefined): string {
   if (value === undefined || value === null) return '';
-  if (typeof value !== 'string') return encodeJson(value).toString();
+  if (typeof value !== 'string') return goPlain(value);
   const end = value.search(/[\n\r\f]/);
   return end < 0 ? value : `${value.slice(0, end)}...`;
 }
@@ -145,8 +145,8 @@ function statusColor(status: string): Color | undefined {
 }
 
 /**
- * Aligns columns three spaces apart. Control characters in cells are shown, not sent to the
- * terminal.
+ * Aligns columns three spaces apart. As for kubectl, a tab in a cell begins another column, and the
+ * end of a line another row. Other control characters are shown, not sent to the terminal.
  * @param widths the widths so far, updated to align the later rows of a watch
  */
 export function alignLines(
@@ -154,9 +154,14 @@ export function alignLines(
   widths: number[] = [],
   style: CellStyle = (cell) => cell,
 ): string {
-  const lines = unsafe.map((line) => line.map(withoutControls));
+  const lines = unsafe.flatMap((line) =>
+    withoutControls(line.join('\t'))
+      .split('\n')
+      .map((text) => text.split('\t')),
+  );
   for (const line of lines) {
-    line.forEach((cell, column) => {
+    // The last cell of a line belongs to no column.
+    line.slice(0, -1).forEach((cell, column) => {
       widths[column] = Math.max(widths[column] ?? 6, cell.length + 3);
     });
   }

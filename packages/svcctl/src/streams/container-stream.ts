@@ -18,6 +18,8 @@ export interface ContainerStreams {
   readonly error: (bytes: Buffer) => Promise<void>;
   /** The user's terminal; the process follows its size. */
   readonly terminal?: CliIo['terminal'] | undefined;
+  /** Whether the process redraws the screen at the start, as after a change of its size. */
+  readonly redraws?: boolean;
 }
 
 /**
@@ -34,7 +36,7 @@ export async function connectStreams(
   const { signal } = io;
   const connection = await session.client.webSocket({ path, protocols, signal, clock });
   const { messages, protocol } = connection;
-  const stopFollowing = followSize(messages, streams.terminal);
+  const stopFollowing = followSize(messages, streams);
   const sending = sendInput(messages, {
     input: streams.input,
     signalsEnd: protocol === protocols[0],
@@ -92,17 +94,21 @@ export function writeAll(stream: Writable, bytes: Buffer): Promise<void> {
   });
 }
 
-function followSize(messages: Duplex, terminal: CliIo['terminal'] | undefined): () => void {
+function followSize(
+  messages: Duplex,
+  { terminal, redraws }: Pick<ContainerStreams, 'terminal' | 'redraws'>,
+): () => void {
   if (terminal === undefined) return () => {};
-  const send = (): void => {
+  const send = (change: number): void => {
     const { columns, rows } = terminal.size();
-    const text = JSON.stringify({ Width: columns, Height: rows });
+    const text = JSON.stringify({ Width: columns + change, Height: rows + change });
     if (messages.writable)
       messages.write(Buffer.concat([Buffer.of(channels.size), Buffer.from(text)]));
   };
-  send();
+  if (redraws === true) send(1);
+  send(0);
   terminal.setRaw(true);
-  const stop = terminal.onResize(send);
+  const stop = terminal.onResize(() => send(0));
   return () => {
     stop();
     terminal.setRaw(false);

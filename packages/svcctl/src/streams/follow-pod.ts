@@ -1,11 +1,11 @@
 import { errorText, isObject, type JsonObject } from '@wheelhouse/machinery';
-import { attachTo, createWriter } from '../commands/streams/exec.ts';
+import { attachTo, printBody } from '../commands/streams/exec.ts';
 import { CliError, CommandExit } from '../io.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
 import { type Target, targetOf, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
 import { followObject } from '../watch.ts';
-import { podTimeoutMs, selectContainer } from './pods.ts';
+import { hasEnded, podTimeoutMs, selectContainer } from './pods.ts';
 
 /**
  * Waits for a new Pod to run, attaches to its container, and waits for its end unless it restarts.
@@ -67,7 +67,6 @@ function stateOf(pod: JsonObject, container: string): JsonObject {
 }
 
 const phaseOf = (pod: JsonObject): string => textAt(pod, 'status', 'phase');
-const hasEnded = (pod: JsonObject): boolean => ['Succeeded', 'Failed'].includes(phaseOf(pod));
 
 const isReady = (pod: JsonObject): boolean =>
   phaseOf(pod) === 'Running' &&
@@ -95,16 +94,13 @@ async function attachOrLog(
   }
 }
 
-async function printLog(session: Session, target: Target, container: string): Promise<void> {
-  const stream = await session.client.stream({
+const printLog = (session: Session, target: Target, container: string): Promise<void> =>
+  printBody(session, {
     path: targetPath(target, 'log'),
     query: { container },
     accept: '*/*',
     signal: session.io.signal,
   });
-  const print = createWriter(session.io, 'output');
-  for await (const chunk of stream.body) await print(Buffer.from(chunk));
-}
 
 /** Throws CommandExit or CliError if the Pod failed. */
 function checkEnd(pod: JsonObject): void {

@@ -118,6 +118,10 @@ export async function checkStream(session: Session, path: string): Promise<void>
   }
 }
 
+/** Whether the containers of a Pod have ended and will not restart. */
+export const hasEnded = (pod: JsonObject): boolean =>
+  ['Succeeded', 'Failed'].includes(textAt(pod, 'status', 'phase'));
+
 /** The names of all containers of a Pod: init, regular, and ephemeral. */
 export function containerNames(pod: JsonObject): string[] {
   const spec = objectAt(pod, 'spec');

@@ -91,6 +91,9 @@ const resourceVerbs = new Set([
   ...['use', 'bind', 'impersonate', 'approve', 'sign', 'escalate', 'attest'],
 ]);
 
+/** Resources that the server authorizes and does not serve. */
+const virtualResources = new Set(['users', 'groups']);
+
 function warnAboutVerb(session: Session, verb: string, standardVerbs: ReadonlySet<string>): void {
   if (!standardVerbs.has(verb)) session.io.err(`Warning: verb '${verb}' is not a known verb\n\n`);
 }
@@ -133,6 +136,7 @@ async function findResource(session: Session, type: string): Promise<ApiResource
   if (type === '*') return undefined;
   const found = (await session.mapper()).byName(type.toLowerCase());
   if (found !== undefined) return found;
+  if (virtualResources.has(type.toLowerCase())) return undefined;
   const [resource = '', ...group] = type.toLowerCase().split('.');
   const where = group.length === 0 ? '' : ` in group '${group.join('.')}'`;
   session.io.err(`Warning: the server doesn't have a resource type '${resource}'${where}\n\n`);
@@ -143,7 +147,7 @@ async function listRules(session: Session): Promise<number> {
   const spec = { namespace: session.namespace };
   const status = objectAt(await sendReview(session, 'SelfSubjectRulesReview', spec), 'status');
   if (status.incomplete === true) {
-    session.io.err(`warning: the list may be incomplete: ${textAt(status, 'evaluationError')}\n`);
+    session.io.err(`Warning: the list may be incomplete: ${textAt(status, 'evaluationError')}\n`);
   }
   const lists = ['resourceRules', 'nonResourceRules'].flatMap((name) => {
     const rules = member(status, name);

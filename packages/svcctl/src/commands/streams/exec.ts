@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import type { ApiRequest } from '@wheelhouse/client';
 import type { JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
 import { ContextError } from '../../errors.ts';
@@ -11,6 +12,7 @@ import { connectStreams, writeAll } from '../../streams/container-stream.ts';
 import {
   containerFlag,
   containerName,
+  hasEnded,
   podTimeoutFlag,
   type QueryPairs,
   selectContainer,
@@ -123,8 +125,8 @@ async function containerToAttach(session: Session, pod: JsonObject): Promise<str
 }
 
 function checkRunning(pod: JsonObject, action: 'attach' | 'exec into'): void {
+  if (!hasEnded(pod)) return;
   const phase = textAt(pod, 'status', 'phase');
-  if (phase !== 'Succeeded' && phase !== 'Failed') return;
   throw new CliError(`cannot ${action} a container in a completed pod; current phase is ${phase}`);
 }
 
@@ -164,6 +166,7 @@ async function connect(
     output: createWriter(io, 'output'),
     error: createWriter(io, 'error'),
     terminal: isTerminal && passesInput ? io.terminal : undefined,
+    redraws: subresource === 'attach',
   });
   if (isTerminal && passesInput && subresource === 'attach' && !flags.boolean('quiet')) {
     if (textAt(pod, 'spec', 'restartPolicy') !== 'Always') return;
@@ -181,6 +184,13 @@ async function openInput(io: CliIo): Promise<Readable> {
   if (io.streams !== undefined) return io.streams.input;
   const { Readable: Input } = await import('node:stream');
   return Input.from([Buffer.from(await io.stdin())]);
+}
+
+/** Prints the body of a response as it arrives, byte by byte. */
+export async function printBody(session: Session, request: ApiRequest): Promise<void> {
+  const { body } = await session.client.stream(request);
+  const print = createWriter(session.io, 'output');
+  for await (const chunk of body) await print(Buffer.from(chunk));
 }
 
 /**

@@ -13,10 +13,17 @@ import type { Command } from '../../command.ts';
 import { describeError, visitEach } from '../../errors.ts';
 import { CliError, usageError } from '../../io.ts';
 import { listAt, nameOf, textAt } from '../../objects.ts';
-import { getByLabel } from '../../selection.ts';
+import { getByLabel, targetOf } from '../../selection.ts';
 import type { Session } from '../../session.ts';
 import { writeAll } from '../../streams/container-stream.ts';
-import { checkStream, podTimeoutFlag, selectPod, streamPath } from '../../streams/pods.ts';
+import {
+  checkStream,
+  hasEnded,
+  podTimeoutFlag,
+  selectPod,
+  streamPath,
+} from '../../streams/pods.ts';
+import { followObject } from '../../watch.ts';
 
 /** Each connection to a port has a WebSocket, with one channel for data and one for errors. */
 const protocols = [channelProtocols.older];
@@ -56,7 +63,7 @@ export const portForwardCommand: Command = {
     const pathTo = (remote: number) =>
       streamPath(session, pod, { subresource: 'portforward', query: [['ports', `${remote}`]] });
     for (const { remote } of forwards) await checkStream(session, await pathTo(remote));
-    await serve(session, forwards, pathTo);
+    await serve(session, { pod, forwards, pathTo });
     return 0;
   },
 };
@@ -148,11 +155,18 @@ function containerPort(pod: JsonObject, name: string): number {
   throw new CliError(`Pod '${nameOf(pod)}' does not have a named port '${name}'`);
 }
 
-/** Listens and forwards until the user interrupts. */
+/** Listens and forwards until the user interrupts. Rejects with CliError when the Pod ends. */
 async function serve(
   session: Session,
-  forwards: readonly Forward[],
-  pathTo: (remote: number) => Promise<string>,
+  {
+    pod,
+    forwards,
+    pathTo,
+  }: {
+    readonly pod: JsonObject;
+    readonly forwards: readonly Forward[];
+    readonly pathTo: (remote: number) => Promise<string>;
+  },
 ): Promise<void> {
   const { io, flags } = session;
   const addresses = flags.commaSeparated('address');
@@ -179,13 +193,33 @@ async function serve(
       const ports = forwards.map(({ local, remote }) => `{${local} ${remote}}`).join(' ');
       throw new CliError(`unable to listen on any of the requested ports: [${ports}]`);
     }
-    await new Promise<void>((resolve) => {
+    const interrupted = new Promise<void>((resolve) => {
       whenAborted(io.signal, { where: 'client', end: () => resolve() }, resolve);
     });
+    await Promise.race([interrupted, failAtEnd(session, pod, interrupted)]);
   } finally {
     for (const socket of connections) socket.destroy();
     await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
   }
+}
+
+/** Rejects with CliError when the Pod has ended, if the user may watch it. */
+async function failAtEnd(
+  session: Session,
+  pod: JsonObject,
+  interrupted: Promise<void>,
+): Promise<void> {
+  const target = targetOf(await session.resourceOfKind('Pod'), pod);
+  const uidOf = (object: JsonObject) => textAt(object, 'metadata', 'uid');
+  try {
+    for await (const state of followObject(session, { target, signal: session.io.signal })) {
+      const isSame = state.type === 'present' && uidOf(state.object) === uidOf(pod);
+      if (!isSame || hasEnded(state.object)) break;
+    }
+  } catch {
+    return interrupted;
+  }
+  throw new CliError('lost connection to pod');
 }
 
 /**
