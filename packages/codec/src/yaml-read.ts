@@ -1,4 +1,4 @@
-import { type MaybePromise, nextTurn } from '@wheelhouse/machinery';
+import { type MaybePromise, nextTurn, pacedBytesMin } from '@wheelhouse/machinery';
 import {
   Composer,
   CST,
@@ -37,6 +37,8 @@ const lexemesPerTurn = 2000;
  */
 export async function readYaml(text: string, limits: YamlLimits): Promise<DecodedJson> {
   checkLines(text, limits);
+  // The library may have been loaded in this turn.
+  if (text.length >= pacedBytesMin) await nextTurnIfWanted(limits);
   checkDirectives(text);
   const lines = new LineCounter();
   const reader = new StreamReader(lines, limits);
@@ -178,6 +180,8 @@ class StreamReader {
     source: string,
     style: 'quoted' | 'plain' | LongBlock,
   ): Promise<readonly string[]> {
+    // The lexer has read the whole scalar in this turn.
+    await nextTurnIfWanted(this.#limits);
     const { offset } = this.#parser;
     for (let at = source.indexOf('\n'); at >= 0; at = source.indexOf('\n', at + 1)) {
       this.#lines.addNewLine(offset + at + 1);
