@@ -201,6 +201,23 @@ describe('CLIENT-1: edits', () => {
     expect((await home.runIn(namespace, 'get cm x y -o name')).out).toBe('configmap/x\n');
   });
 
+  test('CLIENT-1: an edit keeps the lines of texts that begin with #', async () => {
+    const namespace = await freshNamespace(server);
+    const script = '#!/bin/sh\n# A comment.\necho\n  # Indented.\n';
+    const scripted = { ...configMap, metadata: { name: 'x' }, data: { script, z: 'old' } };
+    await home.runIn(namespace, 'create -f -', JSON.stringify(scripted));
+    const rounds: string[] = [];
+    home.edit = (file) => {
+      rounds.push(readFileSync(file, 'utf8'));
+      if (rounds.length === 1) replaceIn(file, 'data:\n', '# Mine.\ndata:\n  "a b": "1"\n');
+      else replaceIn(file, '  "a b": "1"\n', '  "c": "1"\n');
+    };
+    expect((await home.runIn(namespace, 'edit cm x')).out).toBe('configmap/x edited\n');
+    expect(rounds).toHaveLength(2);
+    const { out } = await home.runIn(namespace, 'get cm x -o json');
+    expect(JSON.parse(out).data).toEqual({ c: '1', script, z: 'old' });
+  });
+
   test('CLIENT-1: an object that cannot be sent is reported, and the others are sent', async () => {
     const namespace = await freshNamespace(server);
     await home.runIn(namespace, 'create -f -', objects);

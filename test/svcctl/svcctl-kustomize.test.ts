@@ -52,6 +52,8 @@ describe('CLIENT-1: -k', async () => {
     expect(readFileSync(join(home.folder, 'all.yaml'), 'utf8')).toMatch(
       /^# --enable-helm=true --load-restrictor=LoadRestrictionsNone --env=A=b$/m,
     );
+    const env = await home.runIn(namespace, ['set', 'env', '-k', 'app', '-e', 'A=b\n]']);
+    expect(env.err).toContain('the object is not a pod or does not have a pod template');
     expect((await home.runIn(namespace, 'delete --kustomize=app')).out).toBe(
       'configmap "one" deleted\nconfigmap "two" deleted\n',
     );

@@ -77,6 +77,19 @@ describe('run with attach', () => {
     }
   });
 
+  test('CLIENT-1: run --rm succeeds if an object is already gone', async () => {
+    const service = '/api/v1/namespaces/default/services/g';
+    const playing = (async () => {
+      await eventually(async () => (await server.get(service)).status === 200, service);
+      await server.remove(service);
+      await playPod('g', ended(0));
+    })();
+    const outcome = await ours('run g --image=i --attach --rm --restart=Never --expose --port=80');
+    await playing;
+    const out = 'service/g created\na line\npod "g" deleted\n';
+    expect(outcome).toEqual({ code: 0, out, err: '' });
+  });
+
   test('CLIENT-1: the log of a Pod that already ended is printed', async () => {
     for (const [at, run] of clients.entries()) {
       const playing = playPod(`e${at}`, ended(0));

@@ -17,6 +17,12 @@ export type CompletionKind =
   | 'users'
   | 'shells';
 
+/** A flag whose value may be checked before the command runs. */
+export interface CommandFlag extends FlagSpec {
+  /** Called if the flag is set. Throws CliError. */
+  readonly check?: (session: Session) => void;
+}
+
 /** A command, or a group of commands. */
 export interface Command {
   readonly name: string;
@@ -27,7 +33,7 @@ export interface Command {
   readonly summary: string;
   /** The arguments, as help shows them: `(TYPE[.VERSION][.GROUP] [NAME | -l label])`. */
   readonly usage?: string;
-  readonly flags?: readonly FlagSpec[];
+  readonly flags?: readonly CommandFlag[];
   readonly subcommands?: readonly Command[];
   /**
    * What a group without `run` does if no subcommand is named: it prints its help and fails, by

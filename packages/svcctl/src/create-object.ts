@@ -5,12 +5,11 @@ import {
   dryRunFlag,
   dryRunOf,
   dryRunSuffix,
-  lastAppliedName,
   managerFlag,
   objectPath,
   saveConfigFlag,
-  withLastApplied,
   withNamespace,
+  withSavedConfig,
   writeFlags,
   writeQuery,
 } from './apply/writes.ts';
@@ -63,14 +62,10 @@ export async function createUnreported(
   { errorPrefix, manager = 'svcctl-create' }: Omit<Creation, 'verb'>,
 ): Promise<JsonObject> {
   session.checkContext();
-  const savesConfig = session.flags.boolean('save-config');
-  const configured = savesConfig
-    ? withLastApplied(
-        withNamespace(session, { resource: await resourceOfObject(session, input), object: input }),
-        await lastAppliedName(session),
-      )
+  const placed = session.flags.boolean('save-config')
+    ? withNamespace(session, { resource: await resourceOfObject(session, input), object: input })
     : input;
-  const object = await recorded(session, configured);
+  const object = await recorded(session, await withSavedConfig(session, placed));
   if (dryRunOf(session) === 'client') return object;
   const resource = await resourceOfObject(session, object);
   return postObject(session, {

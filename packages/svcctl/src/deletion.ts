@@ -1,11 +1,11 @@
 import { ApiError } from '@wheelhouse/client';
-import type { JsonObject } from '@wheelhouse/machinery';
+import { booleanOf, type JsonObject } from '@wheelhouse/machinery';
 import { dryRunOf, getOrUndefined } from './apply/writes.ts';
 import type { FlagSpec } from './flags.ts';
 import { CliError } from './io.ts';
 import { textAt } from './objects.ts';
 import { type Target, targetPath } from './selection.ts';
-import type { Session } from './session.ts';
+import type { Deadline, Session } from './session.ts';
 import { followObject } from './watch.ts';
 
 /** Flags for the dependents and the graceful termination of deleted objects. */
@@ -25,27 +25,32 @@ export const deletionFlags: readonly FlagSpec[] = [
   { name: 'wait', type: 'boolean', help: 'Wait until the objects are gone (default)' },
 ];
 
-const policies: Readonly<Record<string, string>> = {
-  background: 'Background',
-  true: 'Background',
-  orphan: 'Orphan',
-  false: 'Orphan',
-  foreground: 'Foreground',
-};
+const policies: ReadonlyMap<string, string> = new Map([
+  ['background', 'Background'],
+  ['orphan', 'Orphan'],
+  ['foreground', 'Foreground'],
+]);
+
+/** The value of `--cascade`, and whether it is a boolean of older clients. */
+function cascadeOf({ flags }: Session): { readonly cascade: string; readonly isBoolean: boolean } {
+  const cascade = flags.text('cascade') ?? 'background';
+  const boolean = booleanOf(cascade);
+  if (boolean === undefined) return { cascade, isBoolean: false };
+  return { cascade: boolean ? 'background' : 'orphan', isBoolean: true };
+}
 
 /** Throws CliError for an invalid `--cascade`, and warns of the values of older clients. */
-export function checkCascade({ flags, io }: Session): void {
-  const cascade = flags.text('cascade') ?? 'background';
-  if (!Object.hasOwn(policies, cascade)) {
+export function checkCascade(session: Session): void {
+  const { cascade, isBoolean } = cascadeOf(session);
+  if (!policies.has(cascade)) {
     throw new CliError(
       `invalid cascade value (${cascade}). Must be "background", "foreground", or "orphan"`,
     );
   }
-  if (cascade !== 'true' && cascade !== 'false') return;
-  const replacement = cascade === 'true' ? 'background' : 'orphan';
-  io.err(
-    `warning: --cascade=${cascade} is deprecated (boolean value) and can be replaced with ` +
-      `--cascade=${replacement}.\n`,
+  if (!isBoolean) return;
+  session.io.err(
+    `warning: --cascade=${session.flags.text('cascade')} is deprecated (boolean value) and can ` +
+      `be replaced with --cascade=${cascade}.\n`,
   );
 }
 
@@ -55,7 +60,7 @@ export function checkCascade({ flags, io }: Session): void {
  */
 export function deleteOptions(session: Session, graceSeconds?: number): JsonObject {
   const { flags } = session;
-  const propagationPolicy = policies[flags.text('cascade') ?? 'background'] as string;
+  const propagationPolicy = policies.get(cascadeOf(session).cascade) ?? 'Background';
   const grace = graceSeconds ?? flags.integer('grace-period') ?? -1;
   return {
     kind: 'DeleteOptions',
@@ -70,19 +75,24 @@ export function deleteOptions(session: Session, graceSeconds?: number): JsonObje
 export const isNotFound = (error: unknown): boolean =>
   error instanceof ApiError && error.code === 404;
 
+/** A deleted object; without its UID, any object of its name counts. */
+export interface Deletion {
+  readonly target: Target;
+  readonly uid: string;
+}
+
 /**
- * Waits until the object is gone or another object has its name. Rejects with CliError after
- * `timeoutMs`; 0 sets no limit.
+ * Waits until the object is gone or another object has its name. Rejects with CliError after the
+ * deadline.
  */
 export async function waitForDeletion(
   session: Session,
-  options: { readonly target: Target; readonly uid: string; readonly timeoutMs: number },
+  { target, uid }: Deletion,
+  deadline: Deadline,
 ): Promise<void> {
-  const { target, uid, timeoutMs } = options;
   const isGone = (current: JsonObject | undefined) =>
     current === undefined || (uid !== '' && textAt(current, 'metadata', 'uid') !== uid);
   if (isGone(await getOrUndefined(session, targetPath(target)))) return;
-  const deadline = session.deadline(timeoutMs > 0 ? timeoutMs : undefined);
   const { signal } = deadline;
   try {
     for await (const state of followObject(session, { target, signal })) {

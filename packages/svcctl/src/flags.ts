@@ -10,6 +10,8 @@ export interface FlagSpec {
   readonly name: string;
   readonly short?: string;
   readonly type: 'boolean' | 'text' | 'list' | 'integer' | 'duration';
+  /** The size of an integer; 64 if absent. */
+  readonly bits?: 32 | 64;
   readonly bare?: string;
   /** What users of a deprecated flag are warned of. */
   readonly deprecated?: string;
@@ -58,17 +60,22 @@ export class Flags {
     return this.#values.get(name) ?? [];
   }
 
-  /** All values, in order, each split at its commas. */
+  /** All values, in order, each split at its commas; `"a,b"` in double quotes is one value. */
   commaSeparated(name: string): string[] {
-    return this.list(name).flatMap((value) => (value === '' ? [] : value.split(',')));
+    return this.list(name).flatMap((value) => {
+      if (!quotedForm.test(value)) return value === '' ? [] : value.split(',');
+      const fields = value.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^",]*))/g);
+      return [...fields].map(([, quoted, plain = '']) => quoted?.replaceAll('""', '"') ?? plain);
+    });
   }
 
   /** An integer. Throws CliError for any other value. */
   integer(name: string): number | undefined {
     const value = this.text(name);
     if (value === undefined) return undefined;
-    if (!integerForm.test(value)) throw invalidArgument({ name }, value, syntaxError(value, 'Int'));
-    return Number(value);
+    const integer = integerOf(value);
+    if (integer === undefined) throw invalidArgument({ name }, value, syntaxError(value, 'Int'));
+    return Number(integer);
   }
 
   /** A duration (`30s`, `1m30s`) in milliseconds. Throws CliError for any other value. */
@@ -81,7 +88,19 @@ export class Flags {
   }
 }
 
-const integerForm = /^[-+]?\d{1,12}$/;
+/** Values separated by commas, some of them in double quotes. */
+const quotedForm = /^(?=.*")(?:"(?:[^"]|"")*"|[^",]*)(?:,(?:"(?:[^"]|"")*"|[^",]*))*$/s;
+
+const integerForm =
+  /^([-+]?)(0|[1-9](?:_?\d)*|0[oO]?(?:_?[0-7])+|0[xX](?:_?[\da-fA-F])+|0[bB](?:_?[01])+)$/;
+
+/** Parses an integer as Go does: `010` is octal, and `0x1f` and `1_000` are valid. */
+function integerOf(text: string): bigint | undefined {
+  const [, sign = '', digits] = integerForm.exec(text) ?? [];
+  if (digits === undefined) return undefined;
+  const value = BigInt(digits.replaceAll('_', '').replace(/^0(?=\d)/, '0o'));
+  return sign === '-' ? -value : value;
+}
 
 /** Go's error for a text that is not a boolean or an integer. */
 const syntaxError = (value: string, type: 'Bool' | 'Int'): string =>
@@ -96,15 +115,18 @@ const invalidArgument = (
   return new CliError(`invalid argument ${JSON.stringify(value)} for "${flag}" flag: ${reason}`);
 };
 
-function integerReason(value: string): string {
+function integerReason(value: string, bits: number): string | undefined {
+  const integer = integerOf(value);
   const reason = syntaxError(value, 'Int');
-  return /^[-+]?\d+$/.test(value) ? reason.replace('invalid syntax', 'value out of range') : reason;
+  if (integer === undefined) return reason;
+  if (BigInt.asIntN(bits, integer) === integer) return undefined;
+  return reason.replace('invalid syntax', 'value out of range');
 }
 
-/** The reason why a value is invalid for a type of flag, as Go reports it. */
-function invalidReason(type: FlagSpec['type'], value: string): string | undefined {
+/** The reason why a value is invalid for a flag, as Go reports it. */
+function invalidReason({ type, bits = 64 }: FlagSpec, value: string): string | undefined {
   if (type === 'boolean' && booleanOf(value) === undefined) return syntaxError(value, 'Bool');
-  if (type === 'integer' && !integerForm.test(value)) return integerReason(value);
+  if (type === 'integer') return integerReason(value, bits);
   if (type === 'duration' && parseGoDuration(value) === undefined) return goDurationError(value);
   return undefined;
 }
@@ -121,7 +143,7 @@ export function parseFlags(
   const flags = new Flags(values, wordsBeforeDash);
   for (const spec of specs) {
     for (const value of flags.list(spec.name)) {
-      const reason = invalidReason(spec.type, value);
+      const reason = invalidReason(spec, value);
       if (reason !== undefined) throw invalidArgument(spec, value, reason);
     }
   }

@@ -46,6 +46,13 @@ export interface CliIo {
   readonly signal: AbortSignal;
 }
 
+/** Decodes text: UTF-8, or UTF-16 if a byte order mark says so, as PowerShell writes it. */
+export function decodeText(bytes: Buffer): string {
+  const mark = bytes.subarray(0, 2).toString('hex');
+  const encoding = mark === 'fffe' ? 'utf-16le' : mark === 'feff' ? 'utf-16be' : 'utf-8';
+  return encoding === 'utf-8' ? bytes.toString() : new TextDecoder(encoding).decode(bytes);
+}
+
 /** An error that svcctl reports itself, printed as `error: …`. */
 export class CliError extends Error {
   readonly exitCode: number;

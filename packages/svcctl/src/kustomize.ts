@@ -36,7 +36,10 @@ export const kustomizeCommand: Command = {
   ],
   async run(session, args) {
     if (args.length > 1) throw new CliError('specify one path to kustomization.yaml');
-    const built = await buildKustomization(session, args[0] ?? '.');
+    const forwarded = kustomizeFlags.flatMap(({ name }) =>
+      session.flags.list(name).map((value) => `--${name}=${value}`),
+    );
+    const built = await buildKustomization(session, args[0] ?? '.', forwarded);
     const file = session.flags.text('output') ?? '';
     if (file === '') session.io.out(built);
     else writeFileSync(session.path(file), built);
@@ -53,14 +56,21 @@ const outputBytesMax = 256 * 1024 * 1024;
  * Runs `kustomize build` on a folder. Resolves with the objects as YAML. Rejects with CliError if
  * the program is not on PATH or fails.
  */
-export async function buildKustomization(session: Session, folder: string): Promise<string> {
-  const forwarded = kustomizeFlags.flatMap(({ name }) =>
-    session.flags.list(name).map((value) => `--${name}=${value}`),
-  );
+export async function buildKustomization(
+  session: Session,
+  folder: string,
+  options: readonly string[] = [],
+): Promise<string> {
   const { env, cwd, signal } = session.io;
-  const options = { cwd, env: { ...env }, signal, maxBuffer: outputBytesMax };
   try {
-    return (await run('kustomize', ['build', folder, ...forwarded], options)).stdout;
+    return (
+      await run('kustomize', ['build', folder, ...options], {
+        cwd,
+        env: { ...env },
+        signal,
+        maxBuffer: outputBytesMax,
+      })
+    ).stdout;
   } catch (error) {
     if (signal.aborted || !(error instanceof Error)) throw error;
     const code = 'code' in error ? error.code : undefined;

@@ -6,7 +6,7 @@ import type { Command } from './command.ts';
 import { helpText, loadCommand, loadCommands } from './commands.ts';
 import { describeError, reportFailures } from './errors.ts';
 import { type FlagSpec, parseFlags } from './flags.ts';
-import { CliError, type CliIo, CommandLineError, usageError } from './io.ts';
+import { CliError, type CliIo, CommandLineError, decodeText, usageError } from './io.ts';
 import { globalFlags, Session } from './session.ts';
 import { terminalIo } from './terminal.ts';
 
@@ -55,6 +55,7 @@ export async function runSvcctl(hostIo: CliIo, args: readonly string[]): Promise
       help,
     });
     await session.prepare();
+    checkFlagValues(session, command);
     const ownExitCode = await command.run(session, parsed.rest);
     const exitCode = Math.max(ownExitCode, reportFailures(io, session.takeDeferred()));
     const { warnings } = session;
@@ -87,6 +88,16 @@ function parseCommandFlags(
     if (code !== undefined) throw usageError(path.join(' '), error.message, code);
     const name = ['svcctl', ...path].join(' ');
     throw new CommandLineError(`${error.message}\nSee '${name} --help' for usage.`);
+  }
+}
+
+/** Checks the values of a command's own flags. Throws CliError. */
+function checkFlagValues(session: Session, { flags = [], flagErrorCode }: Command): void {
+  try {
+    for (const { name, check } of flags) if (session.flags.has(name)) check?.(session);
+  } catch (error) {
+    if (flagErrorCode === undefined || !(error instanceof CliError)) throw error;
+    throw new CliError(error.message, flagErrorCode);
   }
 }
 
@@ -214,7 +225,7 @@ async function readStdin(): Promise<string> {
   const input: AsyncIterable<Buffer> = process.stdin;
   const chunks: Buffer[] = [];
   for await (const chunk of input) chunks.push(chunk);
-  return Buffer.concat(chunks).toString();
+  return decodeText(Buffer.concat(chunks));
 }
 
 async function readLine(): Promise<string> {

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { parseYamlDocuments } from '@wheelhouse/client';
 import {
@@ -10,9 +10,11 @@ import {
   parseLabelSelector,
   textMembers,
 } from '@wheelhouse/machinery';
-import { NoMatchError, reportFailures, rootOf, visitEach } from './errors.ts';
+import { validationOf } from './apply/writes.ts';
+import { NoMatchError, reportFailures, rootOf, throwTogether, visitEach } from './errors.ts';
+import { matchingFiles } from './file-patterns.ts';
 import type { FlagSpec } from './flags.ts';
-import { CliError, throwFirst } from './io.ts';
+import { CliError, decodeText, throwFirst } from './io.ts';
 import { buildKustomization } from './kustomize.ts';
 import { metadataProblem } from './object-metadata.ts';
 import { namespaceOf, objectAt, textAt } from './objects.ts';
@@ -60,30 +62,27 @@ const extensions = new Set(['.json', '.yaml', '.yml']);
 const noFilesText = (folder: string): string =>
   `error reading [${folder}]: recognized file extensions are [${[...extensions].join(' ')}]`;
 
-/** Reads the objects of `-f` and `-k` in order, with lists expanded. Rejects with CliError. */
-export async function loadManifests(session: Session): Promise<Manifest[]> {
-  const { manifests, failures } = await readManifests(session);
-  if (failures.length > 0) throw failures[0];
-  if (manifests.length === 0) throw new CliError('no objects passed to apply');
-  return manifests;
-}
-
 /**
- * Reads the objects of `-f` and `-k` that `--selector` matches, of which there may be none. Rejects
- * with CliError.
+ * Reads the objects of `-f` and `-k` in order, with lists expanded, of which there may be none.
+ * Rejects with the first failure.
+ * @param filesMatch `file` to keep only the objects that `--selector` matches
  */
-export async function loadSelected(session: Session): Promise<Manifest[]> {
-  const isSelected = manifestFilter(session);
-  const { manifests, failures } = await readManifests(session, undecodable);
+export async function loadManifests(
+  session: Session,
+  filesMatch: 'live' | 'file' = 'live',
+): Promise<Manifest[]> {
+  const { manifests, failures } = await loadTargets(session, filesMatch);
   if (failures.length > 0) throw failures[0];
-  return manifests.filter(isSelected);
+  return manifests;
 }
 
 /** Commands that require an object in their files; others have nothing to do, as in kubectl. */
 const requiringObjects: ReadonlySet<string> = new Set([
   'autoscale',
   'convert',
+  'debug',
   'edit',
+  'exec',
   'patch',
   'scale',
 ]);
@@ -97,6 +96,7 @@ export async function loadTargets(
   session: Session,
   filesMatch: 'live' | 'file' = 'live',
 ): Promise<Reading> {
+  const isSelected = filesMatch === 'file' ? manifestFilter(session) : () => true;
   const { manifests, failures } = await readManifests(session, undecodable);
   const command = session.words[0] ?? '';
   if (manifests.length + failures.length === 0 && requiringObjects.has(command)) {
@@ -105,9 +105,7 @@ export async function loadTargets(
     );
   }
   if (manifests.length === 0 && failures.length > 0) throw failureOf(command, failures);
-  return filesMatch === 'live'
-    ? { manifests, failures }
-    : { manifests: manifests.filter(manifestFilter(session)), failures };
+  return { manifests: manifests.filter(isSelected), failures };
 }
 
 /** Returns the error of a command without any objects, as kubectl's command of the name reports it. */
@@ -128,7 +126,8 @@ export async function eachManifest(
   verb: string,
   ...stages: readonly ((manifest: Manifest) => Promise<void>)[]
 ): Promise<number> {
-  const { manifests, failures } = await readManifests(session);
+  const incomplete = validationOf(session) === 'Ignore' ? undecodable : invalid;
+  const { manifests, failures } = await readManifests(session, incomplete);
   const selected = manifests.filter(manifestFilter(session));
   if (selected.length === 0 && failures.length === 0 && verb !== 'replace') {
     throw new CliError(`no objects passed to ${verb}`);
@@ -207,9 +206,39 @@ interface Source {
   readonly incomplete: IncompleteError;
 }
 
-async function readManifests(session: Session, incomplete = invalid): Promise<Reading> {
+async function readManifests(session: Session, incomplete: IncompleteError): Promise<Reading> {
   session.checkContext();
-  const reading: Reading = { manifests: [], failures: [] };
+  const read: Manifest[] = [];
+  const failures: unknown[] = [];
+  const readSource = async ({ source, text }: TextSource): Promise<void> => {
+    // Like kubectl, keep the objects before a malformed one and skip the rest of its source.
+    for await (const document of documentsOf(await text(), source)) {
+      for (const manifest of manifestsOf(document, { source, incomplete })) {
+        const problem = metadataProblem(manifest.object);
+        if (problem === undefined) read.push(manifest);
+        else failures.push(new CliError(`unable to decode ${JSON.stringify(source)}: ${problem}`));
+      }
+    }
+  };
+  await visitEach(session.io, await sourcesOf(session), readSource, failures);
+  const reading: Reading = { manifests: [], failures };
+  const misplaced = await visitEach(session.io, read, async (manifest) => {
+    await checkNamespace(session, manifest.object);
+    reading.manifests.push(manifest);
+  });
+  if (reading.manifests.length + failures.length === 0) throwTogether(misplaced);
+  failures.push(...misplaced);
+  return reading;
+}
+
+/** A file, a URL, a built kustomization, or standard input. */
+interface TextSource {
+  readonly source: string;
+  text(): Promise<string>;
+}
+
+/** The sources of `-f` and `-k` in order. Rejects with CliError for missing files and conflicts. */
+async function sourcesOf(session: Session): Promise<TextSource[]> {
   const names = session.flags.commaSeparated('filename');
   const folder = session.flags.text('kustomize') ?? '';
   if (names.filter((name) => name === '-').length > 1) throw stdinUsedTwice();
@@ -218,69 +247,47 @@ async function readManifests(session: Session, incomplete = invalid): Promise<Re
     folder !== '' &&
       session.flags.boolean('recursive') &&
       "the -k flag can't be used with -f or -R",
+    names.length === 0 && folder === '' && 'must specify one of -f and -k',
   ]);
   if (folder !== '') {
-    const text = await buildKustomization(session, folder);
-    await addDocuments(reading, { text, source: folder, incomplete });
-  } else if (names.length === 0) {
-    throw new CliError('must specify one of -f and -k');
+    const built = await buildKustomization(session, folder);
+    return [{ source: folder, text: async () => built }];
   }
+  const sources: TextSource[] = [];
+  const failures: unknown[] = [];
   for (const name of names) {
     if (name === '-') {
-      const text = await session.io.stdin();
-      await addDocuments(reading, { text, source: 'STDIN', incomplete });
-      continue;
-    }
-    if (isUrl(name)) {
-      await addUrl(session, reading, { source: name, incomplete });
-      continue;
-    }
-    const files = filesAt(session, name);
-    if (files.length === 0) throw new CliError(noFilesText(name));
-    for (const file of files) {
-      const text = readFileSync(session.path(file), 'utf8');
-      await addDocuments(reading, { text, source: file, incomplete });
+      sources.push({ source: 'STDIN', text: () => session.io.stdin() });
+    } else if (isUrl(name)) {
+      sources.push({ source: name, text: () => readUrl(session, name) });
+    } else {
+      try {
+        sources.push(...fileSources(session, name));
+        if (sources.length === 0) throw new CliError(noFilesText(name));
+      } catch (error) {
+        failures.push(error);
+      }
     }
   }
-  for (const { object } of reading.manifests) checkNamespace(session, object);
-  return reading;
+  throwTogether(failures);
+  return sources;
 }
 
-/** Adds the objects at a URL, or the failure to read it. */
-async function addUrl(session: Session, reading: Reading, source: Source): Promise<void> {
-  let text: string;
-  try {
-    text = await readUrl(session, source.source);
-  } catch (error) {
-    if (session.io.signal.aborted) throw error;
-    reading.failures.push(error);
-    return;
-  }
-  await addDocuments(reading, { text, ...source });
-}
-
-async function addDocuments(
-  reading: Reading,
-  input: Source & { readonly text: string },
-): Promise<void> {
-  try {
-    for await (const document of documentsOf(input)) {
-      for (const manifest of manifestsOf(document, input)) addManifest(reading, manifest);
-    }
-  } catch (error) {
-    // Like kubectl, keep the objects before a malformed one and skip the rest of its source.
-    reading.failures.push(error);
-  }
+/** The files that a path or a pattern names, and those in folders. Throws CliError for none. */
+function fileSources(session: Session, name: string): TextSource[] {
+  const resolve = (file: string) => session.path(file);
+  const paths = existsSync(resolve(name)) ? [name] : matchingFiles(name, resolve);
+  if (paths.length === 0) throw new CliError(`the path ${JSON.stringify(name)} does not exist`);
+  return paths
+    .flatMap((file) => filesAt(session, file))
+    .map((file) => ({
+      source: file,
+      text: async () => decodeText(session.readFile(file, (reason) => reason)),
+    }));
 }
 
 /** Parses the documents of a source. Throws CliError for a malformed one. */
-async function* documentsOf({
-  text,
-  source,
-}: {
-  readonly text: string;
-  readonly source: string;
-}): AsyncGenerator<JsonValue> {
+async function* documentsOf(text: string, source: string): AsyncGenerator<JsonValue> {
   try {
     yield* parseYamlDocuments(text);
   } catch (error) {
@@ -289,37 +296,33 @@ async function* documentsOf({
   }
 }
 
-/** Adds an object, or the failure to decode its metadata. */
-function addManifest(reading: Reading, manifest: Manifest): void {
-  const problem = metadataProblem(manifest.object);
-  if (problem === undefined) {
-    reading.manifests.push(manifest);
-    return;
+/** Commands that contact no server to find the kinds of objects in files. */
+const localCommands: ReadonlySet<string> = new Set(['auth', 'convert']);
+
+/** Rejects with CliError for an object in another namespace than that of `--namespace`. */
+async function checkNamespace(session: Session, object: JsonObject): Promise<void> {
+  const { flags, words } = session;
+  const [wanted = '', namespace] = [flags.text('namespace'), namespaceOf(object)];
+  if (wanted === '' || namespace === '' || namespace === wanted) return;
+  if (!flags.boolean('local', localCommands.has(words[0] ?? ''))) {
+    const [apiVersion, kind] = [textAt(object, 'apiVersion'), textAt(object, 'kind')];
+    const resource = (await session.mapper()).byKind(apiVersion, kind);
+    // The namespace of a cluster-scoped object is ignored.
+    if (resource?.namespaced !== true) return;
   }
-  const source = JSON.stringify(manifest.source);
-  reading.failures.push(new CliError(`unable to decode ${source}: ${problem}`));
+  throw namespaceError(namespace, wanted);
 }
 
-function checkNamespace(session: Session, object: JsonObject): void {
-  const flagNamespace = session.flags.text('namespace');
-  const objectNamespace = namespaceOf(object);
-  if (flagNamespace === undefined || objectNamespace === '' || objectNamespace === flagNamespace)
-    return;
-  throw new CliError(
-    `the namespace from the provided object ${JSON.stringify(objectNamespace)} does not match the namespace ` +
-      `${JSON.stringify(flagNamespace)}. You must pass '--namespace=${objectNamespace}' to perform this operation.`,
+/** The error for an object in another namespace than the wanted one. */
+export const namespaceError = (namespace: string, wanted: string): CliError =>
+  new CliError(
+    `the namespace from the provided object ${JSON.stringify(namespace)} does not match the namespace ` +
+      `${JSON.stringify(wanted)}. You must pass '--namespace=${namespace}' to perform this operation.`,
   );
-}
 
 function filesAt(session: Session, name: string): string[] {
   const full = session.path(name);
-  let isFolder: boolean;
-  try {
-    isFolder = statSync(full).isDirectory();
-  } catch {
-    throw new CliError(`the path ${JSON.stringify(name)} does not exist`);
-  }
-  if (!isFolder) return [name];
+  if (statSync(full, { throwIfNoEntry: false })?.isDirectory() !== true) return [name];
   const recursive = session.flags.boolean('recursive');
   const entries = readdirSync(full, { withFileTypes: true });
   return entries

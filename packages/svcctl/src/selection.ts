@@ -125,7 +125,9 @@ export async function selectTargets(
   if (hasManifests(session)) {
     if (args.length === 0) return targetsFromFiles(session, filesMatch);
     throw new CliError(
-      'when paths, URLs, or stdin is provided as input, you may not specify resource arguments as well',
+      args.every((arg) => arg.includes('/'))
+        ? 'resource/name arguments cannot be provided when a path is specified'
+        : 'when paths, URLs, or stdin is provided as input, you may not specify resource arguments as well',
     );
   }
   const [first, ...names] = args;
@@ -176,9 +178,13 @@ export async function getByLabel(session: Session, label: string): Promise<JsonO
   return { ...type, ...(await readNamed(session, target, read)) };
 }
 
-/** Whether the command line selects objects by labels or fields; an empty selector does not. */
+/** A selector of the command line; undefined without one, or for one that selects nothing. */
+const selectorOf = (flags: Flags, name: string): string | undefined =>
+  flags.text(name)?.trim() || undefined;
+
+/** Whether the command line selects objects by labels or fields; a blank selector does not. */
 export const hasSelector = (flags: Flags): boolean =>
-  ['selector', 'field-selector'].some((name) => (flags.text(name) ?? '') !== '');
+  ['selector', 'field-selector'].some((name) => selectorOf(flags, name) !== undefined);
 
 /** Throws CliError if a target is a whole collection and there is no `--all` or selector. */
 export function checkSelected(
@@ -235,7 +241,7 @@ async function targetsFromPairs(session: Session, args: readonly string[]): Prom
     if (more.length > 0) {
       throw new CliError('arguments in resource/name form may not have more than one slash');
     }
-    if (type === '' || name === '') {
+    if (type === '' || name === '' || typesOf(type).length > 1) {
       throw new CliError('arguments in resource/name form must have a single resource and name');
     }
     const resource = await session.resource(type);
@@ -274,10 +280,10 @@ export async function resourceOfObject(session: Session, object: JsonObject): Pr
 }
 
 /** The query parameters of the selector flags. */
-export function selectorQuery(session: Session): Record<string, string | undefined> {
+export function selectorQuery({ flags }: Session): Record<string, string | undefined> {
   return {
-    labelSelector: session.flags.text('selector'),
-    fieldSelector: session.flags.text('field-selector'),
+    labelSelector: selectorOf(flags, 'selector'),
+    fieldSelector: selectorOf(flags, 'field-selector'),
   };
 }
 

@@ -38,6 +38,13 @@ export async function readUrl(session: Session, url: string): Promise<string> {
   throw failure;
 }
 
+/** The credentials in a URL, which are sent to its server only. */
+function authorizationOf({ username, password }: URL): Record<string, string> {
+  if (username === '' && password === '') return {};
+  const [name, secret] = [username, password].map(decodeURIComponent);
+  return { authorization: `Basic ${Buffer.from(`${name}:${secret}`).toString('base64')}` };
+}
+
 /** Sends GET. Rejects with CliError for too many redirects, and with ConnectionError. */
 async function getFollowing(
   session: Session,
@@ -53,7 +60,7 @@ async function getFollowing(
       const response = await client.request({
         method: 'GET',
         path,
-        headers: { accept: '*/*' },
+        headers: { accept: '*/*', ...authorizationOf(url) },
         signal,
       });
       const { location } = response.headers;

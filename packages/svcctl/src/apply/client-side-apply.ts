@@ -254,9 +254,9 @@ async function recoverFromPatchError(
 async function replaceByForce(context: ApplyContext, live: JsonObject): Promise<JsonObject> {
   const { session, resource, path, query } = context;
   await session.client.send({ method: 'DELETE', path, body: deleteOptions(session) });
-  const timeoutMs = session.flags.durationMs('timeout') ?? 0;
-  const target = targetOf(resource, live);
-  await waitForDeletion(session, { target, uid: textAt(live, 'metadata', 'uid'), timeoutMs });
+  const deletion = { target: targetOf(resource, live), uid: textAt(live, 'metadata', 'uid') };
+  const deadline = session.deadline(session.flags.durationMs('timeout') || undefined);
+  await waitForDeletion(session, deletion, deadline);
   const collection = objectPath(session, { resource, object: live, name: '' });
   const post = async (body: JsonObject) =>
     (await session.client.send({ method: 'POST', path: collection, query, body })).object;

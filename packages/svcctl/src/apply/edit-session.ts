@@ -135,13 +135,13 @@ export async function editInEditor(session: Session, edit: Edit): Promise<number
       const shown = (heading + text).replaceAll('\n', endsWithReturn ? '\r\n' : '\n');
       writeFileSync(file, shown, { mode: 0o600 });
       await runEditor(session, file);
-      const edited = withoutComments(readFileSync(file, 'utf8').replaceAll('\r\n', '\n'));
-      const isSame = await isEquivalent(edited, withoutComments(text));
+      const edited = withoutHeading(readFileSync(file, 'utf8').replaceAll('\r\n', '\n'));
+      const isSame = await isEquivalent(edited, text);
       if (isSame && reasons.length > 0) {
         throw new CliError('Edit cancelled, no valid changes were saved.');
       }
       if (isSame) return reportCancel(session, 'no changes made');
-      if (edited.trim() === '') return reportCancel(session, 'saved file was empty');
+      if (edited.split('\n').every(isComment)) return reportCancel(session, 'saved file was empty');
       text = edited;
       // From here on, a failure must keep the edited file.
       keepsFile = true;
@@ -212,11 +212,14 @@ async function runEditor(session: Session, file: string): Promise<void> {
   if (code !== 0) throw new CliError(`there was a problem with the editor ${name}`);
 }
 
-const withoutComments = (text: string): string =>
-  text
-    .split('\n')
-    .filter((line) => !line.trimStart().startsWith('#'))
-    .join('\n');
+const isComment = (line: string): boolean => /^\s*(?:#|$)/.test(line);
+
+/** Removes the comments above an object. Other lines that begin with # may belong to its texts. */
+function withoutHeading(text: string): string {
+  const lines = text.split('\n');
+  const from = lines.findIndex((line) => !isComment(line));
+  return lines.slice(Math.max(0, from)).join('\n');
+}
 
 function reasonText({ head, details = [] }: EditReason): string {
   const commented = (line: string) => line.replaceAll('\n', '\n# ');

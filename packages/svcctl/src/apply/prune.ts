@@ -4,7 +4,8 @@ import { deleteOptions } from '../deletion.ts';
 import type { FlagSpec } from '../flags.ts';
 import { CliError } from '../io.ts';
 import { manifestSelectorFlag } from '../manifests.ts';
-import { listAt, namespaceOf, objectLabel, textAt, valueAt } from '../objects.ts';
+import { listAt, namespaceOf, textAt, valueAt } from '../objects.ts';
+import { reportObject } from '../output/output.ts';
 import { listObjects, targetOf, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
 import { managerOf } from './server-side-apply.ts';
@@ -145,5 +146,5 @@ export async function pruneOne(
       throw error;
     }
   }
-  session.io.out(`${objectLabel(object)} pruned${dryRunSuffix(session)}\n`);
+  reportObject(session, object, `pruned${dryRunSuffix(session)}`);
 }

@@ -1,13 +1,14 @@
-import { readFileSync } from 'node:fs';
+import { text as textOf } from 'node:stream/consumers';
 import { ApiError, type ApiResource, resourcePath } from '@wheelhouse/client';
-import { encodeJson } from '@wheelhouse/codec';
 import { booleanOf, type JsonObject, setMember } from '@wheelhouse/machinery';
 import { checkRawPath } from '../argument-values.ts';
+import type { CommandFlag } from '../command.ts';
 import type { FlagSpec } from '../flags.ts';
 import { PlainCliError } from '../io.ts';
-import { nameOf, namespaceOf, objectAt, valueAt } from '../objects.ts';
+import { nameOf, namespaceOf, objectAt, textAt, valueAt } from '../objects.ts';
 import { compactJson } from '../output/go-json.ts';
 import type { Session } from '../session.ts';
+import { isUrl } from '../url-source.ts';
 
 /** The flag that stores the configuration in the last-applied annotation. */
 export const saveConfigFlag: FlagSpec = {
@@ -36,14 +37,17 @@ export function warnIfDeleting(session: Session, object: JsonObject): void {
   );
 }
 
-/** Sets the namespace of a namespaced object that has none. */
+/** Sets the namespace of a namespaced object that has none, and removes it from other objects. */
 export function withNamespace(
   session: Session,
   { resource, object }: { resource: ApiResource; object: JsonObject },
 ): JsonObject {
-  if (!resource.namespaced || namespaceOf(object) !== '') return object;
-  const metadata = { ...objectAt(object, 'metadata'), namespace: session.namespace };
-  return { ...object, metadata };
+  if (resource.namespaced && namespaceOf(object) !== '') return object;
+  const { namespace, ...metadata } = objectAt(object, 'metadata');
+  if (resource.namespaced) {
+    return { ...object, metadata: { ...metadata, namespace: session.namespace } };
+  }
+  return namespace === undefined ? object : { ...object, metadata };
 }
 
 /** Removes the resourceVersion, which an object has if it was read from a server. */
@@ -73,15 +77,29 @@ export function withLastApplied(object: JsonObject, name: string): JsonObject {
   return { ...object, metadata: { ...objectAt(object, 'metadata'), annotations: extended } };
 }
 
+/**
+ * Returns an object whose last-applied annotation holds its configuration, if it has the annotation
+ * or `--save-config` is set.
+ */
+export async function withSavedConfig(session: Session, object: JsonObject): Promise<JsonObject> {
+  const saves = session.flags.boolean('save-config');
+  const names = Object.keys(objectAt(object, 'metadata', 'annotations'));
+  if (!saves && !names.some((name) => name.endsWith('/last-applied-configuration'))) return object;
+  const name = await lastAppliedName(session);
+  const isApplied = textAt(object, 'metadata', 'annotations', name) !== '';
+  return saves || isApplied ? withLastApplied(object, name) : object;
+}
+
 /** Whether a write is a dry run, and where it ends: before any request, or on the server. */
 export type DryRun = 'none' | 'client' | 'server';
 
 /** The flag for dry runs. */
-export const dryRunFlag: FlagSpec = {
+export const dryRunFlag: CommandFlag = {
   name: 'dry-run',
   type: 'text',
   bare: 'client',
   help: 'Change nothing: none (default), client, or server',
+  check: (session) => void dryRunOf(session),
 };
 
 /** The flag that makes a write conditional. */
@@ -99,11 +117,12 @@ export const managerFlag: FlagSpec = {
 };
 
 /** The flag for unknown fields. */
-export const validateFlag: FlagSpec = {
+export const validateFlag: CommandFlag = {
   name: 'validate',
   type: 'text',
   bare: 'strict',
   help: 'What to do with unknown fields: strict (true), warn, or ignore (false)',
+  check: (session) => void validationOf(session),
 };
 
 /** Flags of commands that write objects. */
@@ -211,11 +230,23 @@ export const localDryRunError =
  */
 export async function sendRaw(session: Session, method: string, path: string): Promise<number> {
   checkRawPath(path);
-  const [name] = session.flags.list('filename');
-  const file = name === undefined || name === '-' ? undefined : session.path(name);
+  const [name] = session.flags.commaSeparated('filename');
   const stdin = name === '-' ? await session.io.stdin() : undefined;
-  const body = file === undefined ? stdin : readFileSync(file, 'utf8');
-  const { object } = await session.client.send({ method, path, body });
-  session.io.out(`${encodeJson(object).toString()}\n`);
+  const body = name === undefined ? undefined : (stdin ?? session.readFile(name, (why) => why));
+  const { signal } = session.io;
+  const request = { method, path, body, accept: 'application/json, */*', signal };
+  session.io.out(await textOf((await session.client.stream(request)).body));
   return 0;
+}
+
+/** The conflicts of `--raw` with other flags, as messages for `throwFirst`. */
+export function rawConflicts({ flags }: Session): readonly (string | false)[] {
+  const files = flags.commaSeparated('filename');
+  return [
+    (files.length > 1 || flags.has('kustomize')) &&
+      '--raw can only use a single local file or stdin',
+    files.some(isUrl) && '--raw cannot read from a url',
+    flags.boolean('recursive') && '--raw and --recursive are mutually exclusive',
+    (flags.text('output') ?? '') !== '' && '--raw and --output are mutually exclusive',
+  ];
 }

@@ -45,8 +45,15 @@ import {
 } from '../manifests.ts';
 import { nameOf, namespaceOf, quotedLabel, textAt } from '../objects.ts';
 import { printJson } from '../output/go-json.ts';
-import { outputFlags, printerOf, printList, reportObject } from '../output/output.ts';
 import {
+  outputFlags,
+  printerOf,
+  printList,
+  reportObject,
+  uncheckedOutputFlags,
+} from '../output/output.ts';
+import {
+  allConflicts,
   allFlag,
   fetchTarget,
   hasSelector,
@@ -184,7 +191,14 @@ const editCommand: Command = {
   completes: 'objects',
   summary: 'Edit the last applied configuration only',
   usage: '(TYPE NAME | TYPE/NAME | -f FILENAME)',
-  flags: [...manifestFlags, managerFlag, validateFlag, ...outputFlags, ...editorFlags],
+  flags: [
+    ...manifestFlags,
+    managerFlag,
+    validateFlag,
+    recordFlag,
+    ...uncheckedOutputFlags,
+    ...editorFlags,
+  ],
   async run(session, args) {
     checkEditFormat(session);
     const annotation = await lastAppliedName(session);
@@ -235,7 +249,7 @@ async function setApplied(
   },
 ): Promise<void> {
   const { annotation, original } = edit;
-  const item = withFieldsOf(original.object, edit.item);
+  const item = await recorded(session, withFieldsOf(original.object, edit.item));
   if (jsonEqual(item, original.object)) {
     reportObject(session, item, 'skipped');
     return;
@@ -318,9 +332,8 @@ function checkFlags(session: Session, args: readonly string[]): void {
     flags.boolean('force') &&
       dryRunOf(session) === 'server' &&
       '--dry-run=server cannot be used with --force',
-    flags.boolean('all') &&
-      hasSelector(flags) &&
-      'cannot set --all and --selector at the same time',
+    ...allConflicts(session),
+    flags.boolean('prune') && flags.boolean('force') && '--force cannot be used with --prune',
     flags.boolean('prune') &&
       !hasSelector(flags) &&
       !flags.boolean('all') &&

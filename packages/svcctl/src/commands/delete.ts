@@ -1,13 +1,15 @@
-import { dryRunFlag, dryRunOf, dryRunSuffix, sendRaw } from '../apply/writes.ts';
+import { ApiError } from '@wheelhouse/client';
+import { dryRunFlag, dryRunOf, dryRunSuffix, rawConflicts, sendRaw } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
 import {
   checkCascade,
+  type Deletion,
   deleteOptions,
   deletionFlags,
   isNotFound,
   waitForDeletion,
 } from '../deletion.ts';
-import { ContextError, describeError } from '../errors.ts';
+import { ContextError, reportFailures, visitEach } from '../errors.ts';
 import { CliError, throwFirst } from '../io.ts';
 import { resourceLabel, textAt } from '../objects.ts';
 import {
@@ -50,7 +52,7 @@ export const deleteCommand: Command = {
   async run(session, args) {
     const { flags, io } = session;
     checkCascade(session);
-    if (flags.boolean('now') && flags.has('grace-period')) {
+    if (flags.boolean('now') && (flags.integer('grace-period') ?? -1) !== -1) {
       throw new CliError('--now and --grace-period cannot be specified together');
     }
     const dryRun = dryRunOf(session);
@@ -80,9 +82,8 @@ export const deleteCommand: Command = {
     }
     const ignoresMissing = flags.boolean('ignore-not-found', flags.boolean('all') || selects);
     let warnsOfScope = hasNamespaceFlag(session);
-    const deleted: { target: Target; uid: string }[] = [];
-    let exitCode = 0;
-    for (const target of expanded) {
+    const deleted: Deletion[] = [];
+    const failures = await visitEach(io, expanded, async (target) => {
       if (warnsOfScope && !target.resource.namespaced) {
         io.err(scopeWarning);
         warnsOfScope = false;
@@ -90,25 +91,32 @@ export const deleteCommand: Command = {
       try {
         deleted.push({ target, uid: await deleteOne(session, target) });
       } catch (error) {
-        if (isNotFound(error) && ignoresMissing) continue;
+        if (isNotFound(error) && ignoresMissing) return;
         const action = `error when deleting ${JSON.stringify(target.source)}`;
-        const reported = target.source === undefined ? error : new ContextError(action, error);
-        io.err(describeError(reported).text);
-        exitCode = 1;
+        throw target.source === undefined ? error : new ContextError(action, error);
       }
-    }
-    if (flags.boolean('wait', true) && dryRun === 'none') {
-      const timeoutMs = flags.durationMs('timeout') ?? 0;
-      for (const deletion of deleted) {
-        const { resource, name = '' } = deletion.target;
-        await withProgress(session, `waiting for ${resource.resource}/${name} to be gone`, () =>
-          waitForDeletion(session, { ...deletion, timeoutMs }),
-        );
-      }
-    }
-    return exitCode;
+    });
+    if (failures.length > 0) return reportFailures(io, failures);
+    if (dryRun === 'none' && flags.boolean('wait', true)) await waitForAll(session, deleted);
+    return 0;
   },
 };
+
+/** Waits until deleted objects are gone, unless the user may not read them. */
+async function waitForAll(session: Session, deleted: readonly Deletion[]): Promise<void> {
+  const deadline = session.deadline(session.flags.durationMs('timeout') || undefined);
+  try {
+    for (const deletion of deleted) {
+      const { resource, name = '' } = deletion.target;
+      await withProgress(session, `waiting for ${resource.resource}/${name} to be gone`, () =>
+        waitForDeletion(session, deletion, deadline),
+      );
+    }
+  } catch (error) {
+    const isUnreadable = error instanceof ApiError && (error.code === 403 || error.code === 405);
+    if (!isUnreadable) throw error;
+  }
+}
 
 const scopeWarning =
   'Warning: deleting cluster-scoped resources, not scoped to the provided namespace\n';
@@ -140,9 +148,7 @@ function checkFlags(session: Session): void {
   if (!isRaw) return;
   throwFirst([
     flags.boolean('interactive') && '--interactive can not be used with --raw',
-    flags.list('filename').length > 1 && '--raw can only use a single local file or stdin',
-    flags.boolean('recursive') && '--raw and --recursive are mutually exclusive',
-    output !== '' && '--raw and --output are mutually exclusive',
+    ...rawConflicts(session),
   ]);
 }
 

@@ -11,7 +11,7 @@ import { getOrUndefined, objectPath, warnIfDeleting } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
 import { describeError, NoMatchError, rootOf } from '../errors.ts';
 import { CliError, throwFirst, usageError } from '../io.ts';
-import { loadSelected, type Manifest } from '../manifests.ts';
+import { loadManifests, type Manifest } from '../manifests.ts';
 import { nameOf, namespaceOf, objectAt } from '../objects.ts';
 import { resourceOfObject } from '../selection.ts';
 import type { Session } from '../session.ts';
@@ -83,7 +83,7 @@ async function writeVersions(session: Session, compared: Compared): Promise<void
   const kinds = prunes ? await allowedKinds(session) : undefined;
   const applied: JsonObject[] = [];
   // Workers share the iterator, so each manifest is compared once.
-  const manifests = await loadSelected(session);
+  const manifests = await loadManifests(session, 'file');
   const left = manifests.values();
   const work = async () => {
     for (const manifest of left) applied.push(await writeComparison(session, manifest, compared));

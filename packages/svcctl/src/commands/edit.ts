@@ -13,13 +13,13 @@ import {
   withFieldsOf,
 } from '../apply/edit-session.ts';
 import { twoWayPatch } from '../apply/patches.ts';
+import { recorded, recordFlag } from '../apply/record.ts';
 import {
   dryRunSuffix,
   lastAppliedName,
   managerFlag,
   saveConfigFlag,
   validateFlag,
-  validationOf,
   withLastApplied,
   withNamespace,
   writeQuery,
@@ -27,10 +27,10 @@ import {
 import type { Command } from '../command.ts';
 import { reportFailures, throwTogether, visitEach } from '../errors.ts';
 import { CliError } from '../io.ts';
-import { manifestFlags } from '../manifests.ts';
+import { manifestFlags, namespaceError } from '../manifests.ts';
 import { nameOf, namespaceOf, quotedLabel } from '../objects.ts';
 import { compactJson } from '../output/go-json.ts';
-import { outputFlags, reportObject } from '../output/output.ts';
+import { reportObject, uncheckedOutputFlags } from '../output/output.ts';
 import { fetchTarget, selectTargets, type Target, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
 
@@ -44,14 +44,14 @@ export const editCommand: Command = {
     managerFlag,
     validateFlag,
     saveConfigFlag,
-    ...outputFlags,
+    recordFlag,
+    ...uncheckedOutputFlags,
     ...editorFlags,
     { name: 'output-patch', type: 'boolean', help: 'Print the patch as well' },
     { name: 'subresource', type: 'text', help: 'Subresource to edit: status, scale' },
   ],
   async run(session, args) {
     checkEditFormat(session);
-    validationOf(session);
     const edits: ObjectEdit[] = [];
     const targets = await selectTargets(session, args);
     session.throwDeferred();
@@ -124,11 +124,7 @@ async function sendEdits(
 function checkNamespace(session: Session, edits: readonly ObjectEdit[], item: JsonObject): void {
   const namespace = namespaceOf(item);
   if (namespace === '' || edits.some(({ object }) => namespaceOf(object) === namespace)) return;
-  throw new CliError(
-    `the namespace from the provided object ${JSON.stringify(namespace)} does not match the ` +
-      `namespace ${JSON.stringify(session.namespace)}. You must pass '--namespace=${namespace}' ` +
-      'to perform this operation.',
-  );
+  throw namespaceError(namespace, session.namespace);
 }
 
 async function sendEdit(
@@ -138,9 +134,9 @@ async function sendEdit(
   const { target, object } = sent.edit;
   const { resource } = target;
   const whole = withFieldsOf(object, withNamespace(session, { resource, object: sent.item }));
-  const after = session.flags.boolean('save-config')
-    ? withLastApplied(whole, await lastAppliedName(session))
-    : whole;
+  const saves = session.flags.boolean('save-config');
+  const saved = saves ? withLastApplied(whole, await lastAppliedName(session)) : whole;
+  const after = await recorded(session, saved);
   if (jsonEqual(object, after)) {
     reportObject(session, after, 'skipped');
     return;

@@ -8,7 +8,7 @@ import { hasManifests } from '../manifests.ts';
 import { namespaceOf, objectAt, objectLabel, resourceLabel, textAt } from '../objects.ts';
 import { compactJson } from '../output/go-json.ts';
 import { lineDiff } from '../output/line-diff.ts';
-import { outputFlags, type Printer, printerOf } from '../output/output.ts';
+import { type Printer, printerOf, uncheckedOutputFlags } from '../output/output.ts';
 import { sortRows } from '../output/sort-by.ts';
 import {
   alignLines,
@@ -105,7 +105,7 @@ export const getCommand: Command = {
   usage: '(TYPE[.VERSION][.GROUP] [NAME | -l label] | TYPE/NAME ...)',
   flags: [
     ...selectionFlags,
-    ...outputFlags,
+    ...uncheckedOutputFlags,
     {
       name: 'watch',
       short: 'w',

@@ -134,7 +134,7 @@ async function run(session: Session, args: readonly string[], subject: Subject):
   const targets = await selectTargets(session, resources);
   checkSelected(session, targets);
   const isSingle = targets.length === 1 && targets[0]?.name !== undefined;
-  if (flags.has('resource-version') && !isSingle) {
+  if ((flags.text('resource-version') ?? '') !== '' && !isSingle) {
     throw new CliError('--resource-version may only be used with a single resource');
   }
   const failures = await visitEach(session.io, targets, async (target) => {
@@ -249,7 +249,7 @@ async function changeOne(
   const { object, path, changes, subject } = options;
   const present = objectAt(object, 'metadata', subject.map);
   const patch = createPatch(session, { present, changes, subject });
-  const resourceVersion = session.flags.text('resource-version');
+  const resourceVersion = session.flags.text('resource-version') || undefined;
   const suffix = dryRunSuffix(session);
   if (Object.keys(patch).length === 0 && resourceVersion === undefined) {
     reportObject(session, object, `${subject.unchanged}${suffix}`);

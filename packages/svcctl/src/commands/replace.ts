@@ -3,13 +3,13 @@ import type { JsonObject } from '@wheelhouse/machinery';
 import {
   dryRunOf,
   dryRunSuffix,
-  lastAppliedName,
   objectPath,
+  rawConflicts,
   saveConfigFlag,
   sendRaw,
-  withLastApplied,
   withNamespace,
   withoutVersion,
+  withSavedConfig,
   writeFlags,
   writeQuery,
 } from '../apply/writes.ts';
@@ -19,7 +19,7 @@ import { ContextError } from '../errors.ts';
 import { throwFirst } from '../io.ts';
 import { eachManifest, hasManifests, type Manifest, manifestFlags } from '../manifests.ts';
 import { nameOf, namespaceOf, objectAt, resourceLabel, textAt } from '../objects.ts';
-import { outputFlags, printerOf, reportObject } from '../output/output.ts';
+import { outputFlags, reportObject } from '../output/output.ts';
 import { resourceOfObject } from '../selection.ts';
 import type { Session } from '../session.ts';
 
@@ -39,14 +39,10 @@ export const replaceCommand: Command = {
   ],
   async run(session) {
     checkCascade(session);
-    printerOf(session);
     checkFlags(session);
     const raw = session.flags.text('raw') ?? '';
     if (raw !== '') return sendRaw(session, 'PUT', raw);
     const forces = session.flags.boolean('force');
-    const annotation = session.flags.boolean('save-config')
-      ? await lastAppliedName(session)
-      : undefined;
     const report = (object: JsonObject) =>
       reportObject(session, object, `replaced${dryRunSuffix(session)}`);
     if (forces) {
@@ -54,14 +50,13 @@ export const replaceCommand: Command = {
       return eachManifest(
         session,
         'replace',
-        async (manifest) => deleteOld(session, await prepare(session, manifest, annotation)),
-        async (manifest) =>
-          report(await createAnew(session, await prepare(session, manifest, annotation))),
+        async (manifest) => deleteOld(session, await prepare(session, manifest)),
+        async (manifest) => report(await createAnew(session, await prepare(session, manifest))),
       );
     }
     return eachManifest(session, 'replace', async (manifest) => {
       try {
-        report(await replaceOne(session, await prepare(session, manifest, annotation)));
+        report(await replaceOne(session, await prepare(session, manifest)));
       } catch (error) {
         const source = JSON.stringify(manifest.source);
         throw new ContextError(`error when replacing ${source}`, error);
@@ -74,7 +69,6 @@ export const replaceCommand: Command = {
 function checkFlags(session: Session): void {
   const { flags } = session;
   const forces = flags.boolean('force');
-  const files = flags.commaSeparated('filename');
   const isRaw = (flags.text('raw') ?? '') !== '';
   throwFirst([
     !hasManifests(session) && 'must specify one of -f and -k',
@@ -83,9 +77,7 @@ function checkFlags(session: Session): void {
       '--grace-period must have --force specified',
     (flags.durationMs('timeout') ?? 0) !== 0 && !forces && '--timeout must have --force specified',
     forces && dryRunOf(session) !== 'none' && '--dry-run can not be used when --force is set',
-    isRaw && files.length !== 1 && '--raw can only use a single local file or stdin',
-    isRaw && flags.boolean('recursive') && '--raw and --recursive are mutually exclusive',
-    isRaw && (flags.text('output') ?? '') !== '' && '--raw and --output are mutually exclusive',
+    ...(isRaw ? rawConflicts(session) : []),
   ]);
 }
 
@@ -94,17 +86,10 @@ interface Replacement {
   readonly object: JsonObject;
 }
 
-async function prepare(
-  session: Session,
-  { object }: Manifest,
-  annotation: string | undefined,
-): Promise<Replacement> {
+async function prepare(session: Session, { object }: Manifest): Promise<Replacement> {
   const resource = await resourceOfObject(session, object);
-  if (annotation === undefined) return { resource, object };
-  return {
-    resource,
-    object: withLastApplied(withNamespace(session, { resource, object }), annotation),
-  };
+  const placed = withNamespace(session, { resource, object });
+  return { resource, object: await withSavedConfig(session, placed) };
 }
 
 async function replaceOne(
@@ -158,11 +143,10 @@ async function deleteOld(session: Session, { resource, object }: Replacement): P
     const isName = session.flags.text('output') === 'name';
     session.io.out(isName ? `${label}/${name}\n` : `${label} ${JSON.stringify(name)} deleted\n`);
     const namespace = resource.namespaced ? namespaceOf(object) || session.namespace : '';
-    await waitForDeletion(session, {
-      target: { resource, namespace, name: nameOf(object) },
-      uid: textAt(deleted, 'details', 'uid') || textAt(deleted, 'metadata', 'uid'),
-      timeoutMs: session.flags.durationMs('timeout') || deletionTimeoutMs,
-    });
+    const target = { resource, namespace, name: nameOf(object) };
+    const uid = textAt(deleted, 'details', 'uid') || textAt(deleted, 'metadata', 'uid');
+    const deadline = session.deadline(session.flags.durationMs('timeout') || deletionTimeoutMs);
+    await waitForDeletion(session, { target, uid }, deadline);
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 404) throw error;
   }

@@ -4,7 +4,8 @@ import { dryRunOf, dryRunSuffix } from '../apply/writes.ts';
 import { isImageReference, parsePairs } from '../argument-values.ts';
 import type { Command } from '../command.ts';
 import { createObject, createUnreported, generatorFlags, newMetadata } from '../create-object.ts';
-import { reportFailures, visitEach } from '../errors.ts';
+import { isNotFound } from '../deletion.ts';
+import { describeError, reportFailures, visitEach } from '../errors.ts';
 import { CliError, usageError } from '../io.ts';
 import { nameOf, namespaceOf } from '../objects.ts';
 import { reportObject } from '../output/output.ts';
@@ -99,10 +100,21 @@ async function attachAndCleanUp(session: Session, created: readonly Target[]): P
     await followPod(session, pod);
   } finally {
     for (const target of flags.boolean('rm') ? created : []) {
-      await session.client.send({ method: 'DELETE', path: targetPath(target), body: {} });
+      if (!(await isDeleted(session, target))) continue;
       const label = `${target.resource.singular} ${JSON.stringify(target.name)}`;
       if (!flags.boolean('quiet')) io.out(`${label} deleted\n`);
     }
+  }
+}
+
+/** Deletes an object. Resolves with whether it is deleted; a failure does not hide an earlier one. */
+async function isDeleted({ client, io }: Session, target: Target): Promise<boolean> {
+  try {
+    await client.send({ method: 'DELETE', path: targetPath(target), body: {} });
+    return true;
+  } catch (error) {
+    if (!isNotFound(error)) io.err(describeError(error).text);
+    return false;
   }
 }
 

@@ -41,11 +41,12 @@ export const autoscaleCommand: Command = {
   flags: [
     ...manifestFlags,
     ...generatorFlags,
-    { name: 'min', type: 'integer', help: 'Minimum number of Pods' },
-    { name: 'max', type: 'integer', help: 'Maximum number of Pods; required' },
+    { name: 'min', type: 'integer', bits: 32, help: 'Minimum number of Pods' },
+    { name: 'max', type: 'integer', bits: 32, help: 'Maximum number of Pods; required' },
     {
       name: 'cpu-percent',
       type: 'integer',
+      bits: 32,
       help: 'Target average CPU utilization, in percent of the requests',
     },
     { name: 'name', type: 'text', help: "Name of the autoscaler; the object's by default" },

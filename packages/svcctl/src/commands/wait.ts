@@ -154,7 +154,8 @@ async function waitFor(
     // Report nothing for an object that is already gone.
     if (current === undefined) return;
     if (timeoutMs === 0) throw new CliError(`condition not met for ${label}`);
-    await waitForDeletion(session, { target, uid: '', timeoutMs });
+    const limit = session.deadline(timeoutMs > 0 ? timeoutMs : undefined);
+    await waitForDeletion(session, { target, uid: '' }, limit);
     return report(current);
   }
   const test = condition.type === 'test' ? condition.test : () => true;

@@ -1,5 +1,6 @@
 import { toYaml } from '@wheelhouse/client';
 import { isObject, type JsonObject, type JsonPath } from '@wheelhouse/machinery';
+import type { CommandFlag } from '../command.ts';
 import type { FlagSpec } from '../flags.ts';
 import { runGoTemplate, TemplateRunError } from '../go-template/exec.ts';
 import { functionNames } from '../go-template/functions.ts';
@@ -19,8 +20,8 @@ import {
 } from './jsonpath.ts';
 import { alignLines } from './table.ts';
 
-/** Flags for the format of printed objects. */
-export const outputFlags: readonly FlagSpec[] = [
+/** Flags for the format of printed objects, for commands that check the format themselves. */
+export const uncheckedOutputFlags: readonly FlagSpec[] = [
   {
     name: 'output',
     short: 'o',
@@ -35,6 +36,11 @@ export const outputFlags: readonly FlagSpec[] = [
   },
   { name: 'show-managed-fields', type: 'boolean', help: 'Keep managedFields in json and yaml' },
 ];
+
+/** Flags for the format of printed objects. */
+export const outputFlags: readonly CommandFlag[] = uncheckedOutputFlags.map((flag) =>
+  flag.type === 'text' ? { ...flag, check: (session) => void printerOf(session) } : flag,
+);
 
 const objectFormats = [
   'go-template',
@@ -55,6 +61,9 @@ const rowFormats = ['custom-columns', 'custom-columns-file', 'wide'];
 /** Formats an object or a List. */
 export type Printer = (object: JsonObject) => string;
 
+/** The printers of sessions: the file of a template may be a pipe, which can be read only once. */
+const printers = new WeakMap<Session, { readonly printer: Printer | undefined }>();
+
 /**
  * Returns the printer for `-o`, or undefined for the command's default format. Throws CliError.
  * @param options.rows whether the command prints tables and thus supports formats with columns
@@ -63,7 +72,10 @@ export function printerOf(
   session: Session,
   options: { readonly rows?: boolean } = {},
 ): Printer | undefined {
-  return printerFor(session, { ...options, format: session.flags.text('output') ?? '' });
+  const format = session.flags.text('output') ?? '';
+  const made = printers.get(session) ?? { printer: printerFor(session, { ...options, format }) };
+  printers.set(session, made);
+  return made.printer;
 }
 
 /** Returns the printer for `-o`, or for a default format. Throws CliError. */

@@ -1,6 +1,13 @@
 import path from 'node:path';
-import { type Kubeconfig, type LocatedEntry, readKubeconfigFile, toYaml } from '@wheelhouse/client';
-import { isObject, type JsonObject } from '@wheelhouse/machinery';
+import {
+  type Kubeconfig,
+  kubeconfigShape,
+  type LocatedEntry,
+  readKubeconfigFile,
+  type Shape,
+  toYaml,
+} from '@wheelhouse/client';
+import { compareText, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
 import { reportFailures } from '../../errors.ts';
 import { CliError, usageError } from '../../io.ts';
@@ -14,7 +21,7 @@ import {
   requireArgs,
 } from '../../kubeconfig-edit.ts';
 import { textAt } from '../../objects.ts';
-import { outputFlags, printerOf } from '../../output/output.ts';
+import { orderedJson, outputFlags, printerOf } from '../../output/output.ts';
 import { alignLines, noHeadersFlag } from '../../output/table.ts';
 import type { Session } from '../../session.ts';
 import {
@@ -56,21 +63,43 @@ const viewCommand: Command = {
           name,
           [bodyNames[list]]: withPrintedMembers(list, printedBody(session, entry)),
         }));
-      return result.length === 0 ? null : result;
+      return result.length === 0 ? null : inOrder(result, memberShape(kubeconfigShape, list));
     };
     const merged = {
       kind: 'Config',
       apiVersion: 'v1',
-      preferences: await preferencesOf(session),
+      preferences: inOrder(
+        await preferencesOf(session),
+        memberShape(kubeconfigShape, 'preferences'),
+      ),
       clusters: entries('clusters'),
       users: entries('users'),
       contexts: entries('contexts'),
       'current-context': selected.currentContext,
     };
-    session.io.out((printerOf(session) ?? toYaml)(merged));
+    const isJson = flags.text('output')?.toLowerCase() === 'json';
+    session.io.out((isJson ? orderedJson(session) : (printerOf(session) ?? toYaml))(merged));
     return 0;
   },
 };
+
+const memberShape = (shape: Shape | undefined, name: string): Shape | undefined =>
+  typeof shape === 'object' && 'members' in shape ? shape.members[name] : undefined;
+
+/** Returns a value with its members in the order of kubectl's types; others follow in byte order. */
+function inOrder(value: JsonValue, shape: Shape | undefined): JsonValue {
+  if (Array.isArray(value)) {
+    const item = typeof shape === 'object' && 'listOf' in shape ? shape.listOf : undefined;
+    return value.map((member) => inOrder(member, item));
+  }
+  if (!isObject(value)) return value;
+  const typed = typeof shape === 'object' && 'members' in shape ? Object.keys(shape.members) : [];
+  const names = new Set([...typed, ...Object.keys(value).sort(compareText)]);
+  const members = [...names].filter((name) => value[name] !== undefined);
+  return Object.fromEntries(
+    members.map((name) => [name, inOrder(value[name] ?? null, memberShape(shape, name))]),
+  );
+}
 
 async function preferencesOf(session: Session): Promise<JsonObject> {
   for (const file of session.kubeconfigFiles) {

@@ -62,7 +62,8 @@ const tokenCommand: Command = {
     const printer = printerOf(session);
     const token = textAt(object, 'status', 'token');
     if (token === '') throw new CliError('failed to create token: no token in server response');
-    session.io.out(printer === undefined ? `${token}\n` : printer(object));
+    const end = session.io.outIsTerminal === true ? '\n' : '';
+    session.io.out(printer === undefined ? token + end : printer(object));
     return 0;
   },
 };
@@ -152,7 +153,9 @@ function restrictedVerbs(dialect: Dialect): Readonly<Record<string, readonly str
  * restricted verb applies to it.
  */
 async function resourceRules(session: Session, verbs: readonly string[]): Promise<JsonObject[]> {
-  const requested = distinctWords(session, 'resource').map(parseResource);
+  const words = distinctWords(session, 'resource');
+  // All resources in the core group include the others.
+  const requested = (words.includes('*') ? ['*'] : words).map(parseResource);
   if (requested.some(({ resource }) => resource === '')) {
     throw new CliError('resource must be specified if apiGroup/subresource specified');
   }
@@ -216,11 +219,11 @@ function rulesByGroup(
   options: { mapper: RestMapper; requested: readonly RuleResource[]; verbs: readonly string[] },
 ): JsonObject[] {
   const { mapper, requested, verbs } = options;
-  const byGroup = new Map<string, string[]>();
+  const byGroup = new Map<string, Set<string>>();
   for (const wanted of requested) {
     const { resource, group } = findResource(mapper, wanted) ?? wanted;
     const label = wanted.subresource === '' ? resource : `${resource}/${wanted.subresource}`;
-    byGroup.set(group, [...(byGroup.get(group) ?? []), label]);
+    byGroup.set(group, (byGroup.get(group) ?? new Set()).add(label));
   }
   const resourceNames = [...new Set(session.flags.list('resource-name'))];
   return [...byGroup]
@@ -228,7 +231,7 @@ function rulesByGroup(
     .map(([group, resources]) => ({
       apiGroups: [group],
       ...(resourceNames.length === 0 ? {} : { resourceNames }),
-      resources,
+      resources: [...resources],
       verbs: [...verbs],
     }));
 }

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { createHash, createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
-import { type JsonObject, setMember } from '@wheelhouse/machinery';
+import { goEscaped, type JsonObject, setMember } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
 import { createFlags, createObject, newMetadata, requireName } from '../../create-object.ts';
 import type { FlagSpec } from '../../flags.ts';
@@ -169,12 +169,13 @@ const dockerCommand: Command = {
     const data =
       session.flags.commaSeparated('from-file').length > 0
         ? readData(session, { kind: 'Secret', name, fileKey: dockerKey })
-        : new Map([[dockerKey, Buffer.from(JSON.stringify(dockerConfig(session)))]]);
+        : new Map([[dockerKey, Buffer.from(dockerConfig(session))]]);
     return createSecret(session, { name, data, type: label('dockerconfigjson') });
   },
 };
 
-function dockerConfig({ flags }: Session): JsonObject {
+/** The configuration with its members in the order of kubectl. */
+function dockerConfig({ flags }: Session): string {
   const [username = '', password = '', email = ''] = ['username', 'password', 'email'].map((part) =>
     flags.text(`docker-${part}`),
   );
@@ -188,7 +189,7 @@ function dockerConfig({ flags }: Session): JsonObject {
   const auth = Buffer.from(`${username}:${password}`).toString('base64');
   const auths: JsonObject = {};
   setMember(auths, server, { username, password, ...(email === '' ? {} : { email }), auth });
-  return { auths };
+  return goEscaped(JSON.stringify({ auths }));
 }
 
 /** `create secret docker-registry`, `generic`, and `tls`. */

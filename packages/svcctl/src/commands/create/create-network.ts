@@ -59,7 +59,7 @@ interface Rule {
   readonly secret: string | undefined;
 }
 
-const rulePattern = /^([^/,=]*)\/([^,=]*)=([^/,=:]+:[^/,=:]+?)(?:,tls(?:=([^,=]*))?)?$/;
+const rulePattern = /^([\w*.-]*)\/([^,=]*)=([\w-]+:[\w-]+)(?:,tls(?:=([^,=]*))?)?$/;
 
 function parseIngressFlags({ flags }: Session): {
   readonly rules: readonly Rule[];

@@ -70,7 +70,7 @@ const priorityClassCommand: Command = {
   usage: 'NAME --value=VALUE --global-default=BOOL',
   flags: [
     ...createFlags,
-    { name: 'value', type: 'integer', help: 'The priority' },
+    { name: 'value', type: 'integer', bits: 32, help: 'The priority' },
     { name: 'global-default', type: 'boolean', help: 'Use the class for Pods without one' },
     { name: 'description', type: 'text', help: 'When to use the class' },
     { name: 'preemption-policy', type: 'text', help: 'PreemptLowerPriority (default) or Never' },
@@ -146,8 +146,8 @@ const deploymentCommand: Command = {
   flags: [
     ...createFlags,
     { name: 'image', type: 'list', help: 'Image of a container; repeatable' },
-    { name: 'port', type: 'integer', help: 'Port of the first container' },
-    { name: 'replicas', short: 'r', type: 'integer', help: 'Number of replicas (1)' },
+    { name: 'port', type: 'integer', bits: 32, help: 'Port of the first container' },
+    { name: 'replicas', short: 'r', type: 'integer', bits: 32, help: 'Number of replicas (1)' },
   ],
   run(session, args) {
     requireFlags(session, ['image']);

@@ -1,7 +1,7 @@
 import { isObject } from '@wheelhouse/machinery';
 import { editHeading, editInEditor, editorFlags } from '../../apply/edit-session.ts';
 import { recordFlag } from '../../apply/record.ts';
-import { sendRaw, withNamespace, withoutVersion } from '../../apply/writes.ts';
+import { rawConflicts, sendRaw, withNamespace, withoutVersion } from '../../apply/writes.ts';
 import type { Command } from '../../command.ts';
 import { createFlags, createObject, requireName } from '../../create-object.ts';
 import { ContextError } from '../../errors.ts';
@@ -66,11 +66,8 @@ export const createCommand: Command = {
       throwFirst([
         !hasManifests(session) && 'must specify one of -f and -k',
         flags.boolean('edit') && '--raw and --edit are mutually exclusive',
-        flags.commaSeparated('filename').length !== 1 &&
-          '--raw can only use a single local file or stdin',
-        flags.boolean('recursive') && '--raw and --recursive are mutually exclusive',
         (flags.text('selector') ?? '') !== '' && '--raw and --selector (-l) are mutually exclusive',
-        (flags.text('output') ?? '') !== '' && '--raw and --output are mutually exclusive',
+        ...rawConflicts(session),
       ]);
       return sendRaw(session, 'POST', raw);
     }

@@ -6,7 +6,7 @@ import type { FlagSpec } from '../../flags.ts';
 import { CliError } from '../../io.ts';
 import { hasManifests, manifestFlags } from '../../manifests.ts';
 import { listAt, nameOf, objectAt, withGroup } from '../../objects.ts';
-import { outputFlags, printerOf, reportObject } from '../../output/output.ts';
+import { outputFlags, reportObject } from '../../output/output.ts';
 import { fetchTarget, selectTargets, type Target, targetPath } from '../../selection.ts';
 import type { Session } from '../../session.ts';
 
@@ -62,7 +62,6 @@ async function decide(
   if (args.length === 0 && !hasManifests(session)) {
     throw new CliError('one or more CSRs must be specified as <name> or -f <filename>');
   }
-  printerOf(session);
   const words = args.length === 0 || args[0]?.includes('/') ? args : ['csr', ...args];
   const visit = async (target: Target): Promise<void> => {
     const { kind, group } = target.resource;

@@ -24,6 +24,7 @@ import { CliError, usageError } from '../../io.ts';
 import { listAt, nameOf, namespaceOf, objectAt } from '../../objects.ts';
 import { outputFlags, reportObject } from '../../output/output.ts';
 import {
+  checkSelected,
   chunkSizeFlag,
   fetchTarget,
   resourceText,
@@ -144,6 +145,7 @@ async function readNodes(
   const words =
     selector === '' ? args.map((arg) => (arg.includes('/') ? arg : `nodes/${arg}`)) : ['nodes'];
   const targets = await selectTargets(session, words, { selectedBy: 'names' });
+  checkSelected(session, targets);
   if (new Set(targets.map(({ resource }) => resource)).size > 1) {
     throw new CliError('you may only specify a single resource type');
   }
@@ -247,9 +249,11 @@ export const taintCommand: Command = {
   async run(session, args) {
     const { words, changes } = splitArguments(args);
     await checkChanges(session, { words, changes });
-    const [type = ''] = words;
     const names = session.flags.boolean('all') ? [] : words.slice(1);
-    const targets = await selectTargets(session, [type, ...names]);
+    const pairs = names.map((name) => (name.includes('/') ? name : `nodes/${name}`));
+    const hasPair = names.some((name) => name.includes('/'));
+    const targets = await selectTargets(session, hasPair ? pairs : ['nodes', ...names]);
+    checkSelected(session, targets);
     const failures = await visitEach(session.io, targets, async (target) => {
       for (const node of await fetchTarget(session, target)) {
         await taintNode(session, { target, node, changes });
@@ -327,8 +331,9 @@ function parseTaint(spec: string): Taint {
   }
   const [key = '', value = '', ...rest] = spec.includes(':') ? front.split('=') : [front];
   if (rest.length > 0) throw specError();
-  const faults = [...labelValue(value), ...qualifiedName(key)];
-  if (faults.length > 0) throw specError(faults);
+  for (const faults of [labelValue(value), qualifiedName(key)]) {
+    if (faults.length > 0) throw specError(faults);
+  }
   return { key, value, effect };
 }
 

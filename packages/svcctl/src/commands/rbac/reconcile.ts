@@ -11,9 +11,9 @@ import {
 } from '@wheelhouse/machinery';
 import { dryRunOf, dryRunSuffix, getOrUndefined, objectPath } from '../../apply/writes.ts';
 import type { Command } from '../../command.ts';
-import { describeError } from '../../errors.ts';
+import { reportFailures, visitEach } from '../../errors.ts';
 import { CliError } from '../../io.ts';
-import { hasManifests, loadSelected, manifestFlags } from '../../manifests.ts';
+import { hasManifests, loadManifests, type Manifest, manifestFlags } from '../../manifests.ts';
 import { listAt, namespaceOf, objectAt, textAt, valueAt } from '../../objects.ts';
 import { outputFlags, reportObject } from '../../output/output.ts';
 import { resourceOfObject } from '../../selection.ts';
@@ -185,16 +185,9 @@ export const reconcileCommand: Command = {
       throw new CliError('--dry-run=server for command reconcile is not supported yet');
     }
     const dialect = await session.dialect();
-    let exitCode = 0;
-    for (const { object } of await loadSelected(session)) {
-      try {
-        await reconcileOne(session, { object, dialect });
-      } catch (error) {
-        session.io.err(describeError(error).text);
-        exitCode = 1;
-      }
-    }
-    return exitCode;
+    const manifests = await loadManifests(session, 'file');
+    const visit = ({ object }: Manifest) => reconcileOne(session, { object, dialect });
+    return reportFailures(session.io, await visitEach(session.io, manifests, visit));
   },
 };
 

@@ -15,6 +15,7 @@ import type { Session } from '../../session.ts';
 import {
   changeContainers,
   checkSetFlags,
+  containerFilter,
   containersFlag,
   setEach,
   setFlags,
@@ -33,7 +34,7 @@ interface Listing {
 async function listEnvironment(session: Session, listing: Listing): Promise<void> {
   const { object, spec, selector } = listing;
   const containers: JsonObject[] = [];
-  changeContainers(spec, selector, (container) => {
+  changeContainers(spec, containerFilter(selector), (container) => {
     containers.push(container);
     return container;
   });
@@ -352,7 +353,7 @@ function changeEnvironment(
   { spec, changes, selector, object }: EnvironmentChange,
 ): JsonObject {
   const overwrites = session.flags.boolean('overwrite', true);
-  const { spec: after, found } = changeContainers(spec, selector, (container) => {
+  const { spec: after, found } = changeContainers(spec, containerFilter(selector), (container) => {
     const current = listAt(container, 'env');
     if (!overwrites) checkOverwriting(current, changes);
     const env = mergeVariables(current, changes);

@@ -13,15 +13,15 @@ import {
 } from '../../apply/writes.ts';
 import { reportFailures, visitEach } from '../../errors.ts';
 import type { FlagSpec } from '../../flags.ts';
-import { CliError } from '../../io.ts';
+import { CliError, throwFirst } from '../../io.ts';
 import { loadManifests, manifestFlags } from '../../manifests.ts';
 import { listAt, nameOf, objectAt, textAt } from '../../objects.ts';
 import { outputFlags, reportObject } from '../../output/output.ts';
 import {
+  allConflicts,
   allFlag,
   checkSelected,
   fetchTarget,
-  hasSelector,
   selectorFlag,
   selectTargets,
 } from '../../selection.ts';
@@ -75,25 +75,23 @@ function replaceAt(object: JsonObject, path: readonly string[], value: JsonObjec
   return { ...object, [name]: replaceAt(objectAt(object, name), rest, value) };
 }
 
-/**
- * Changes the selected containers and init containers. `found` is whether there are any.
- * @param selector a name, in which `*` matches any text
- */
+/** Returns the test of `--containers` for names; `*` matches any text. */
+export function containerFilter(selector: string): (name: string) => boolean {
+  const literals = selector.split('*').map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+  const pattern = new RegExp(`^${literals.join('.*?')}$`);
+  return (name) => pattern.test(name);
+}
+
+/** Changes the selected containers and init containers. `found` is whether there are any. */
 export function changeContainers(
   spec: JsonObject,
-  selector: string,
+  isSelected: (name: string) => boolean,
   change: (container: JsonObject) => JsonObject,
 ): { readonly spec: JsonObject; readonly found: boolean } {
-  const pattern = new RegExp(
-    `^${selector
-      .split('*')
-      .map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
-      .join('.*?')}$`,
-  );
   let found = false;
   const changeList = (list: readonly JsonObject[]) =>
     list.map((container) => {
-      if (!pattern.test(textAt(container, 'name'))) return container;
+      if (!isSelected(textAt(container, 'name'))) return container;
       found = true;
       return change(container);
     });
@@ -147,13 +145,11 @@ export interface SetChange {
 
 /** Throws CliError for conflicting flags. */
 export function checkSetFlags(session: Session): void {
-  const { flags } = session;
-  if (flags.boolean('local') && dryRunOf(session) === 'server') {
-    throw new CliError(localDryRunError);
-  }
-  if (flags.boolean('all') && hasSelector(flags)) {
-    throw new CliError('cannot set --all and --selector at the same time');
-  }
+  const isLocal = session.flags.boolean('local');
+  throwFirst([
+    isLocal && dryRunOf(session) === 'server' && localDryRunError,
+    ...allConflicts(session),
+  ]);
 }
 
 /**

@@ -9,6 +9,7 @@ import type { Session } from '../../session.ts';
 import { envCommand } from './env.ts';
 import {
   changeContainers,
+  containerFilter,
   containersFlag,
   type SettableObject,
   setEach,
@@ -158,8 +159,10 @@ const resourcesCommand: Command = {
         errorPrefix: 'failed to patch resources update to pod template',
         change: (target) =>
           withPodSpec(target, (before) => {
-            const { spec, found } = changeContainers(before, selector, (container) =>
-              withAmounts(container, amounts),
+            const { spec, found } = changeContainers(
+              before,
+              containerFilter(selector),
+              (container) => withAmounts(container, amounts),
             );
             if (!found) {
               absent.push(new CliError(`error: unable to find container named ${selector}`));
@@ -237,7 +240,8 @@ function withImages(
 ): JsonObject {
   let after = before;
   for (const [name, image] of images) {
-    const { spec, found } = changeContainers(after, name, (container) => ({
+    const isNamed = (container: string) => name === '*' || container === name;
+    const { spec, found } = changeContainers(after, isNamed, (container) => ({
       ...container,
       image,
     }));
