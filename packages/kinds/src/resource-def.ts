@@ -331,6 +331,8 @@ export interface CatalogueSnapshot {
   groupVersions(group: string): readonly string[];
   /** All groups with a served version, core first, then by precedence. */
   groups(): readonly string[];
+  /** All kinds of a group. */
+  ofGroup(group: string): readonly ResourceDef[];
   /** Names of the definitions being deleted, whose custom kinds accept no new objects. */
   readonly closedKinds: ReadonlySet<string>;
 }

@@ -7,6 +7,8 @@ import {
   isObject,
   type JsonObject,
   type Logger,
+  runInSlices,
+  sharedPromise,
 } from '@wheelhouse/machinery';
 import { aggregatedFormOf } from '../answer/rendering.ts';
 import {
@@ -20,7 +22,7 @@ import {
   sendDocument,
   sendIndex,
   type TaggedBody,
-  taggedBody,
+  taggedBodySteps,
 } from '../endpoints/non-resource.ts';
 import { answerPart } from '../endpoints/openapi.ts';
 import type { ClientCertificate } from '../files/followed-files.ts';
@@ -137,18 +139,18 @@ function registeredPaths(registrations: readonly ApiRegistration[]): string[] {
 }
 
 /**
- * Merges the aggregated discovery of this server with that of others.
+ * Merges the aggregated discovery of this server with that of others, in steps.
  *
  * @param parts.local this server's own document
  * @param parts.versionOf returns another server's entry; undefined if it has not been fetched
  */
-function mergedAggregated(
+function* mergedAggregated(
   source: DiscoverySource,
   parts: {
     readonly local: JsonObject;
     readonly versionOf: (api: RemoteApi) => JsonObject | undefined;
   },
-): JsonObject {
+): Generator<void, JsonObject> {
   const remote = source.registrations.filter(isRemote);
   const versionsByName = new Map<string, JsonObject>(localEntries(parts.local));
   const available: RemoteApi[] = [];
@@ -158,12 +160,13 @@ function mergedAggregated(
     available.push(api);
     versionsByName.set(`${api.group}/${api.version}`, version);
   }
-  const items = grouped(merged(source, available), ({ group }) => group).map(
-    ({ group, versions }) => ({
-      metadata: { name: group, creationTimestamp: null },
-      versions: versions.map((version) => versionsByName.get(`${group}/${version}`) ?? { version }),
-    }),
-  );
+  yield;
+  const groups = grouped(merged(source, available), ({ group }) => group);
+  yield;
+  const items = groups.map(({ group, versions }) => ({
+    metadata: { name: group, creationTimestamp: null },
+    versions: versions.map((version) => versionsByName.get(`${group}/${version}`) ?? { version }),
+  }));
   return { ...parts.local, items };
 }
 
@@ -210,7 +213,8 @@ export class Aggregation implements AggregationPort {
   /** By `<group>/<version>`. */
   #remotes: ReadonlyMap<string, RemoteApi> = new Map();
   readonly #registrationsByObject = new WeakMap<ApiObject, ApiRegistration>();
-  #documents: { readonly of: string; readonly byVersion: Map<string, TaggedBody> } | undefined;
+  /** The aggregated documents by the state of their sources and by version; of one state. */
+  readonly #documents = new Map<string, Promise<TaggedBody>>();
 
   constructor(options: AggregationOptions) {
     this.#options = options;
@@ -249,7 +253,7 @@ export class Aggregation implements AggregationPort {
     this.#transports.keepOnly(remotes.map(({ remote }) => remote));
     this.#discovery.update(remotes);
     this.#openApi.update(remotes);
-    this.#documents = undefined;
+    this.#documents.clear();
     for (const [name, object] of objects) {
       if (before.get(name) !== object) this.#availability.enqueue(name);
     }
@@ -363,7 +367,8 @@ export class Aggregation implements AggregationPort {
       return true;
     }
     await this.#discovery.firstFetch();
-    await sendAggregated(call, { form, document: this.#aggregated(form.version, context.metrics) });
+    const document = await this.#aggregated(form.version, context.metrics);
+    await sendAggregated(call, { form, document });
     return true;
   }
 
@@ -393,20 +398,23 @@ export class Aggregation implements AggregationPort {
   }
 
   /** The current document, built once per state of its sources. */
-  #aggregated(version: string, metrics: AuthorizedCall['context']['metrics']): TaggedBody {
+  #aggregated(version: string, metrics: AuthorizedCall['context']['metrics']): Promise<TaggedBody> {
+    const { clock, dialect } = this.#options;
     const source = this.#source();
     const { snapshot } = source;
-    const key = `${snapshot.generation} ${this.#discovery.generation}`;
-    if (this.#documents?.of !== key) this.#documents = { of: key, byVersion: new Map() };
-    const cached = this.#documents.byVersion.get(version);
-    if (cached !== undefined) return cached;
-    const apiVersion = `${this.#options.dialect.group('apidiscovery')}/${version}`;
-    const local = aggregatedDiscovery({ snapshot, part: 'named', apiVersion });
+    const state = `${snapshot.generation} ${this.#discovery.generation}`;
+    const isOther = (key: string) => !key.startsWith(`${state} `);
+    for (const key of this.#documents.keys()) if (isOther(key)) this.#documents.delete(key);
     const versionOf = (api: RemoteApi) => this.#discovery.versionOf(api);
-    const document = taggedBody(mergedAggregated(source, { local, versionOf }));
-    this.#documents.byVersion.set(version, document);
-    metrics.countDiscoveryAggregation();
-    return document;
+    function* steps() {
+      const apiVersion = `${dialect.group('apidiscovery')}/${version}`;
+      const local = yield* aggregatedDiscovery({ snapshot, part: 'named', apiVersion });
+      const document = yield* mergedAggregated(source, { local, versionOf });
+      metrics.countDiscoveryAggregation();
+      return yield* taggedBodySteps(document);
+    }
+    const make = async () => runInSlices(steps(), clock);
+    return sharedPromise(this.#documents, `${state} ${version}`, make);
   }
 }
 

@@ -3,6 +3,7 @@ import {
   encodeCbor,
   encodeCborSteps,
   encodeEnvelope,
+  encodeEnvelopeSteps,
   encodeJson,
   indentedPieces,
   loadYaml,
@@ -13,7 +14,6 @@ import { type ResourceDef, schemaOfKind } from '@wheelhouse/kinds';
 import {
   type Dialect,
   firstPieces,
-  type JsonObject,
   type JsonValue,
   jsonObject,
   type MaybePromise,
@@ -21,6 +21,7 @@ import {
   StatusError,
   wholeBytes,
 } from '@wheelhouse/machinery';
+import type { Schema } from '@wheelhouse/schema';
 
 export type Form = 'json' | 'yaml' | 'protobuf' | 'cbor';
 
@@ -32,6 +33,8 @@ export interface ServedEncoding extends EncodingDescriptor {
   /** Content-Type of a watch in this encoding. */
   readonly watchType: string;
   encode(value: JsonValue): MaybePromise<Buffer>;
+  /** `encode` in steps; absent if it has none. */
+  encodeSteps?(value: JsonValue): Generator<void, Buffer>;
 }
 
 export const jsonEncoding: ServedEncoding = {
@@ -66,6 +69,7 @@ const cborEncoding: ServedEncoding = {
   streams: true,
   tables: true,
   encode: encodeCbor,
+  encodeSteps: encodeCborSteps,
 };
 
 function protobufEncoding(dialect: Dialect): ServedEncoding {
@@ -77,14 +81,17 @@ function protobufEncoding(dialect: Dialect): ServedEncoding {
     watchType: `${mediaType};stream=watch`,
     streams: true,
     tables: false,
-    encode: (value) => encodeProtobuf(dialect, jsonObject(value)),
+    encode: (value) => encodeEnvelope(protobufSchema(dialect, value), jsonObject(value)),
+    encodeSteps: (value) => encodeEnvelopeSteps(protobufSchema(dialect, value), jsonObject(value)),
   };
 }
 
-function encodeProtobuf(dialect: Dialect, value: JsonObject): Buffer {
-  const type = { apiVersion: String(value.apiVersion ?? ''), kind: String(value.kind ?? '') };
+/** The schema of an object of a built-in type. Throws 406 for another one. */
+function protobufSchema(dialect: Dialect, value: JsonValue): Schema {
+  const { apiVersion, kind } = jsonObject(value);
+  const type = { apiVersion: String(apiVersion ?? ''), kind: String(kind ?? '') };
   const schema = schemaOfKind(dialect, type);
-  if (schema !== undefined) return encodeEnvelope(schema, value);
+  if (schema !== undefined) return schema;
   const message = `${type.kind} in version ${JSON.stringify(type.apiVersion)} has no protobuf form`;
   throw new StatusError({ code: 406, reason: 'NotAcceptable', message });
 }
@@ -180,7 +187,9 @@ export function* encodeBytesSteps(
   const value = parseWrittenJson(json);
   yield;
   if (encoding.form === 'yaml') return yaml(() => value);
-  return encoding.form === 'cbor' ? yield* encodeCborSteps(value) : encoding.encode(value);
+  return encoding.encodeSteps === undefined
+    ? encoding.encode(value)
+    : yield* encoding.encodeSteps(value);
 }
 
 const newline = 0x0a;

@@ -80,11 +80,15 @@ function snapshotOf(options: {
   // Nested maps, so that the lookup of every request joins no strings.
   const resourcesByGroup = new Map<string, Map<string, Map<string, Found>>>();
   const versions = new Map<string, Set<string>>();
+  const defsByGroup = new Map<string, ResourceDef[]>();
   const builtins = defs.filter(isBuiltin);
   const builtinsByName = new Map(
     builtins.map((def) => [`${def.group}/${def.resource}`, def] as const),
   );
   for (const def of defs) {
+    const ofGroup = defsByGroup.get(def.group);
+    if (ofGroup === undefined) defsByGroup.set(def.group, [def]);
+    else ofGroup.push(def);
     for (const version of def.versions) {
       if (!version.served) continue;
       const ofVersion = within(within(resourcesByGroup, def.group), version.version);
@@ -105,6 +109,7 @@ function snapshotOf(options: {
     builtin: (group, resource) => builtinsByName.get(`${group}/${resource}`),
     groupVersions: (group) => ordered.get(group) ?? [],
     groups: () => groups,
+    ofGroup: (group) => defsByGroup.get(group) ?? [],
     closedKinds: options.closedKinds ?? new Set(),
   };
 }

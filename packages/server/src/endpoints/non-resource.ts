@@ -1,14 +1,17 @@
-import { createHash } from 'node:crypto';
-import { encodeJson } from '@wheelhouse/codec';
+import { encodeJsonSteps } from '@wheelhouse/codec';
 import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
 import {
+  type BodyPiece,
+  type Clock,
   type JsonObject,
   type MaybePromise,
   methodNotAllowedOnPath,
   pathNotFound,
+  pieceBytes,
+  runInSlices,
   sharedPromise,
 } from '@wheelhouse/machinery';
-import { jsonEncoding, type ServedEncoding } from '../answer/encodings.ts';
+import { encodeBytesSteps, jsonEncoding, type ServedEncoding } from '../answer/encodings.ts';
 import {
   type AggregatedForm,
   aggregatedFormOf,
@@ -33,9 +36,9 @@ import {
   resourceList,
 } from '../views/discovery.ts';
 import { backupEndpoint, backupPath } from './backup.ts';
-import type { AuthorizedCall, PlainAnswer } from './call.ts';
+import type { AuthorizedCall, EndpointContext, PlainAnswer } from './call.ts';
 import { debugEndpoint } from './debug.ts';
-import { openApiEndpoint } from './openapi.ts';
+import { digestSteps, openApiEndpoint } from './openapi.ts';
 
 /** Answers paths that are not resources: health, version, discovery (API-11, HEALTH-1). */
 export async function nonResourceEndpoint(call: AuthorizedCall): Promise<void> {
@@ -51,21 +54,17 @@ export async function nonResourceEndpoint(call: AuthorizedCall): Promise<void> {
   if (info.path === backupPath) return backupEndpoint(call);
   if (info.path === '/' || info.path === '/index.html') return sendIndex(call);
   if (/^\/version\/?$/.test(info.path)) return sendVersion(call);
-  const value = documentAt(call);
-  if (value === undefined) throw pathNotFound();
-  if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();
   const { documents } = context.encodings;
-  if (isRouted(info.path, context.catalogue.snapshot())) checkRouted(exchange, documents);
-  const aggregated = aggregatedFormOf(exchange.header('accept'), documents);
   const part = aggregatedParts.get(info.path.replace(/\/$/, ''));
-  if (part !== undefined && aggregated !== undefined) {
-    const apiVersion = `${context.dialect.group('apidiscovery')}/${aggregated.version}`;
-    const snapshot = context.catalogue.snapshot();
-    const { countDiscoveryAggregation } = context.metrics;
-    const document = aggregatedDocument({ snapshot, part, apiVersion }, countDiscoveryAggregation);
-    return sendAggregated(call, { form: aggregated, document });
-  }
-  await sendDocument(call, value);
+  const form = part && aggregatedFormOf(exchange.header('accept'), documents);
+  const value = form === undefined ? documentAt(call) : undefined;
+  if (form === undefined && value === undefined) throw pathNotFound();
+  if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();
+  if (isRouted(info.path, context.catalogue.snapshot())) checkRouted(exchange, documents);
+  if (value !== undefined) return sendDocument(call, value);
+  if (part === undefined || form === undefined) return;
+  const document = await aggregatedDocument(context, { part, version: form.version });
+  await sendAggregated(call, { form, document });
 }
 
 /** Answers with a text, compressed if it may be and the client accepts gzip. */
@@ -155,39 +154,52 @@ export interface TaggedBody {
   readonly bodies: Map<string, Promise<Buffer>>;
 }
 
-/** Encodes a document and derives its ETag from the digest of its bytes. */
-export function taggedBody(document: JsonObject): TaggedBody {
-  const json = encodeJson(document);
-  const etag = `"${createHash('sha512').update(json).digest('hex').toUpperCase()}"`;
+/** Encodes a document and derives its ETag from the digest of its bytes, in steps. */
+export function* taggedBodySteps(document: JsonObject): Generator<void, TaggedBody> {
+  const json = yield* encodeJsonSteps(document);
+  const etag = `"${(yield* digestSteps('sha512', json)).toUpperCase()}"`;
   return { json, etag, bodies: new Map() };
 }
 
 /** Documents by snapshot; collected with the snapshot. */
-const aggregatedDocuments = new WeakMap<CatalogueSnapshot, Map<string, TaggedBody>>();
+const aggregatedDocuments = new WeakMap<CatalogueSnapshot, Map<string, Promise<TaggedBody>>>();
 
 function aggregatedDocument(
-  of: Parameters<typeof aggregatedDiscovery>[0],
-  onMade: () => void,
-): TaggedBody {
-  let documents = aggregatedDocuments.get(of.snapshot);
-  if (documents === undefined) {
-    documents = new Map();
-    aggregatedDocuments.set(of.snapshot, documents);
+  { catalogue, clock, dialect, metrics }: EndpointContext,
+  { part, version }: { readonly part: 'core' | 'named'; readonly version: string },
+): Promise<TaggedBody> {
+  const snapshot = catalogue.snapshot();
+  const documents = aggregatedDocuments.get(snapshot) ?? new Map<string, Promise<TaggedBody>>();
+  aggregatedDocuments.set(snapshot, documents);
+  function* steps() {
+    const apiVersion = `${dialect.group('apidiscovery')}/${version}`;
+    const document = yield* aggregatedDiscovery({ snapshot, part, apiVersion });
+    metrics.countDiscoveryAggregation();
+    return yield* taggedBodySteps(document);
   }
-  const key = `${of.part};${of.apiVersion}`;
-  let tagged = documents.get(key);
-  if (tagged === undefined) {
-    tagged = taggedBody(aggregatedDiscovery(of));
-    onMade();
-    documents.set(key, tagged);
-  }
-  return tagged;
+  return sharedPromise(documents, `${part};${version}`, async () => runInSlices(steps(), clock));
 }
 
-function bodyIn({ form, encode }: ServedEncoding, tagged: TaggedBody): MaybePromise<Buffer> {
-  const { json, bodies } = tagged;
-  if (form === 'json') return json;
-  return sharedPromise(bodies, form, async () => encode(JSON.parse(json.toString())));
+function bodyIn(
+  encoding: ServedEncoding,
+  { json, bodies }: TaggedBody,
+  clock: Pick<Clock, 'monotonic'>,
+): MaybePromise<Buffer> {
+  if (encoding.form === 'json') return json;
+  return sharedPromise(bodies, encoding.form, async () => {
+    const steps = encodeBytesSteps({ encoding, pretty: false }, json);
+    const body = await runInSlices(steps, clock);
+    return Buffer.isBuffer(body) ? body : runInSlices(collectSteps(body), clock);
+  });
+}
+
+function* collectSteps(pieces: Iterable<BodyPiece>): Generator<void, Buffer> {
+  const buffers: Buffer[] = [];
+  for (const piece of pieces) {
+    buffers.push(pieceBytes(piece));
+    yield;
+  }
+  return Buffer.concat(buffers);
 }
 
 /**
@@ -212,7 +224,7 @@ export async function sendAggregated(
     exchange.send({ status: 304, headers, body: Buffer.alloc(0) });
     return;
   }
-  const body = await bodyIn(form.encoding, document);
+  const body = await bodyIn(form.encoding, document, context.clock);
   const gzips =
     context.compressResponses &&
     body.length > compressedMin &&

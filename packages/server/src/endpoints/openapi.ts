@@ -34,19 +34,20 @@ import { openApiV2, openApiV2Shapes } from '../views/openapi-v2.ts';
 import {
   documentUrl,
   type OpenApiV3Document,
+  openApiV3Document,
   openApiV3Documents,
   openApiV3Index,
   openApiV3Shapes,
 } from '../views/openapi-v3.ts';
 import type { AuthorizedCall, EndpointContext } from './call.ts';
 
-/** Documents of each server, created on first use and collected with the server. */
 /** What the documents depend on. */
 type DocumentsContext = Pick<
   EndpointContext,
   'version' | 'dialect' | 'catalogue' | 'features' | 'plainPaths' | 'clock'
 >;
 
+/** Documents of each server, created on first use and collected with the server. */
 const documentsByContext = new WeakMap<DocumentsContext, OpenApiDocuments>();
 
 /**
@@ -353,9 +354,9 @@ class OpenApiDocuments {
 
   /** One document by its name in the index; undefined when nothing of that name is served. */
   async part(name: string): Promise<CachedDocument | undefined> {
-    const place = this.#places(this.#source.snapshot()).find(
-      (candidate) => candidate.name === name,
-    );
+    const snapshot = this.#source.snapshot();
+    if (snapshot.generation > this.#prunedGeneration) this.#places(snapshot);
+    const place = openApiV3Document(this.#sourceAt(snapshot), name);
     return place === undefined ? undefined : this.#current(place).document;
   }
 

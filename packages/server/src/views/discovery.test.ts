@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { builtinGroupOrder, builtinKinds } from '@wheelhouse/kinds';
-import { dialectOf, isObject, type JsonObject } from '@wheelhouse/machinery';
+import { builtinGroupOrder, builtinKinds, type ResourceDef } from '@wheelhouse/kinds';
+import { dialectOf, isObject, type JsonObject, runInOnePiece } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { createCatalogue } from '../catalogue/catalogue.ts';
 import {
@@ -100,7 +100,7 @@ describe('API-11: the resources of a version', () => {
 
 describe('API-11: aggregated discovery', () => {
   const items = (part: 'core' | 'named') =>
-    objectsIn(aggregatedDiscovery({ snapshot, part, apiVersion: 'a/v2' })['items']);
+    objectsIn(runInOnePiece(aggregatedDiscovery({ snapshot, part, apiVersion: 'a/v2' }))['items']);
 
   test('the list contains either the core group or all others', () => {
     expect(items('core')).toHaveLength(1);
@@ -118,4 +118,40 @@ describe('API-11: aggregated discovery', () => {
     ]);
     expect(listed).toEqual(core.map((resource) => resource['name']));
   });
+});
+
+/** A catalogue with this many custom kinds, each of a group of its own. */
+function catalogueOf(count: number) {
+  const kinds = builtinKinds(dialect);
+  const map = kinds.find(({ resource }) => resource === 'configmaps') as ResourceDef;
+  const behavior = { ...map.behavior };
+  const custom = Array.from({ length: count }, (_, n) => {
+    return { ...map, group: `g${n}.example.com`, kind: `Thing${n}`, behavior };
+  });
+  const catalogue = createCatalogue(kinds);
+  catalogue.replaceCustom(custom);
+  return catalogue.snapshot();
+}
+
+test('TRUST-2: aggregated discovery takes a step for each kind, and reads each one once', () => {
+  const large = catalogueOf(300);
+  let read = 0;
+  const counting = {
+    ...large,
+    get defs(): never {
+      throw new Error('all kinds are read');
+    },
+    ofGroup: (group: string) => {
+      const defs = large.ofGroup(group);
+      read += defs.length;
+      return defs;
+    },
+  };
+  const work = aggregatedDiscovery({ snapshot: counting, part: 'named', apiVersion: 'a/v2' });
+  let steps = 0;
+  while (work.next().done !== true) steps += 1;
+  const others = large.defs.filter(({ group }) => group !== '');
+  const served = others.flatMap(({ versions }) => versions.filter((version) => version.served));
+  expect(steps).toBe(served.length);
+  expect(read).toBeLessThan(2 * served.length);
 });

@@ -80,8 +80,9 @@ function servedKinds(
 ): readonly ResourceDef[] {
   const isServed = (def: ResourceDef) =>
     def.versions.some((version) => version.served && version.version === at.version);
-  return snapshot.defs
-    .filter((def) => def.group === at.group && isServed(def))
+  return snapshot
+    .ofGroup(at.group)
+    .filter(isServed)
     .sort((left, right) => (left.resource < right.resource ? -1 : 1));
 }
 
@@ -152,37 +153,39 @@ function digest(text: string): string {
 }
 
 /**
- * The aggregated discovery document (`APIGroupDiscoveryList`) of the core group, or of all others.
+ * Creates the aggregated discovery document (`APIGroupDiscoveryList`) of the core group, or of all
+ * others, in steps.
  *
  * @param options.apiVersion the apiVersion of the list (`apidiscovery.…/v2` or `/v2beta1`)
  */
-export function aggregatedDiscovery(options: {
+export function* aggregatedDiscovery(options: {
   snapshot: CatalogueSnapshot;
   part: 'core' | 'named';
   apiVersion: string;
-}): JsonObject {
+}): Generator<void, JsonObject> {
   const { snapshot, part, apiVersion } = options;
   const groups = snapshot.groups().filter((group) => (group === '') === (part === 'core'));
-  return {
-    kind: 'APIGroupDiscoveryList',
-    apiVersion,
-    metadata: {},
-    items: groups.map((group) => ({
-      metadata: { ...(group === '' ? {} : { name: group }), creationTimestamp: null },
-      versions: snapshot
-        .groupVersions(group)
-        .map((version) => aggregatedVersion(snapshot, { group, version })),
-    })),
-  };
+  const items: JsonObject[] = [];
+  for (const group of groups) {
+    const versions: JsonObject[] = [];
+    for (const version of snapshot.groupVersions(group)) {
+      versions.push(yield* aggregatedVersion(snapshot, { group, version }));
+    }
+    const metadata = { ...(group === '' ? {} : { name: group }), creationTimestamp: null };
+    items.push({ metadata, versions });
+  }
+  return { kind: 'APIGroupDiscoveryList', apiVersion, metadata: {}, items };
 }
 
-function aggregatedVersion(
+function* aggregatedVersion(
   snapshot: CatalogueSnapshot,
   at: { group: string; version: string },
-): JsonObject {
-  const resources = servedKinds(snapshot, at).map((def) =>
-    aggregatedResource(snapshot, { def, version: at.version }),
-  );
+): Generator<void, JsonObject> {
+  const resources: JsonObject[] = [];
+  for (const def of servedKinds(snapshot, at)) {
+    resources.push(aggregatedResource(snapshot, { def, version: at.version }));
+    yield;
+  }
   return {
     version: at.version,
     ...(resources.length === 0 ? {} : { resources }),

@@ -109,8 +109,7 @@ function servedAt(
   snapshot: CatalogueSnapshot,
   { group, version }: GroupVersion,
 ): { def: ResourceDef; version: VersionDef }[] {
-  return snapshot.defs.flatMap((def) => {
-    if (def.group !== group) return [];
+  return snapshot.ofGroup(group).flatMap((def) => {
     const served = snapshot.find(group, version, def.resource);
     return served === undefined || served.def !== def ? [] : [served];
   });

@@ -1,6 +1,12 @@
 import { jsonText } from '@wheelhouse/codec';
 import type { ResourceDef } from '@wheelhouse/kinds';
-import { apiVersionOf, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import {
+  apiVersionOf,
+  type GroupVersion,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+} from '@wheelhouse/machinery';
 import { objectPieces, objectText } from './json-text.ts';
 import { isBuiltIn, rootDiscovery } from './openapi-discovery.ts';
 import {
@@ -26,24 +32,42 @@ export interface OpenApiV3Document {
 /** The OpenAPI 3 documents of a snapshot (API-12). */
 export function openApiV3Documents(source: OpenApiSource): OpenApiV3Document[] {
   const { snapshot } = source;
-  const roots = rootDiscovery(source).map((path) => ({
+  const versions = snapshot.groups().flatMap((group) => {
+    const ofGroup = snapshot.groupVersions(group);
+    return ofGroup.map((version) => versionDocument(source, { group, version }));
+  });
+  return [...rootDocuments(source), ...versions];
+}
+
+/** The document of a name, without a search among all groups; undefined if there is none. */
+export function openApiV3Document(
+  source: OpenApiSource,
+  name: string,
+): OpenApiV3Document | undefined {
+  const [root, ...rest] = name.split('/');
+  const [group = '', version = ''] = root === 'api' ? ['', ...rest] : rest;
+  const isServed = source.snapshot.groupVersions(group).includes(version);
+  const document = isServed ? versionDocument(source, { group, version }) : undefined;
+  if (document?.name === name) return document;
+  return rootDocuments(source).find((candidate) => candidate.name === name);
+}
+
+function rootDocuments(source: OpenApiSource): OpenApiV3Document[] {
+  return rootDiscovery(source).map((path) => ({
     name: path.path.slice(1),
     defs: [],
     make: () => documentOf(source, { api: 'own', fill: (to) => to.addDiscovery(path) }),
   }));
-  const defsByGroup = new Map(
-    snapshot.groups().map((group): [string, ResourceDef[]] => [group, []]),
-  );
-  for (const def of snapshot.defs) defsByGroup.get(def.group)?.push(def);
-  const versions = [...defsByGroup].flatMap(([group, defs]) => {
-    const api = isBuiltIn(snapshot, group) ? 'own' : 'defined';
-    return snapshot.groupVersions(group).map((version) => ({
-      name: `${group === '' ? 'api' : 'apis'}/${apiVersionOf({ group, version })}`,
-      defs,
-      make: () => documentOf(source, { api, fill: (to) => to.add({ group, version }) }),
-    }));
-  });
-  return [...roots, ...versions];
+}
+
+function versionDocument(source: OpenApiSource, at: GroupVersion): OpenApiV3Document {
+  const { snapshot } = source;
+  const api = isBuiltIn(snapshot, at.group) ? 'own' : 'defined';
+  return {
+    name: `${at.group === '' ? 'api' : 'apis'}/${apiVersionOf(at)}`,
+    defs: snapshot.ofGroup(at.group),
+    make: () => documentOf(source, { api, fill: (to) => to.add(at) }),
+  };
 }
 
 /** Creates a document in steps. That of a custom API omits what kube-apiserver omits. */
