@@ -142,7 +142,7 @@ test('API-12: operations of custom kinds differ from those of built-in kinds', a
   const name = `apis/${group}/v1`;
   await eventually(async () => (await server.get(`/openapi/v3/${name}`)).status === 200);
   const { info, paths, components } = await part(name);
-  expect(info).toEqual({ title: 'kubernetes CRD Swagger', version: 'v0.1.0' });
+  expect(info).toEqual({ title: 'Kubernetes CRD Swagger', version: 'v0.1.0' });
   expect(components).not.toHaveProperty('securitySchemes');
   const options = components.schemas[`${meta}DeleteOptions`]?.['x-kubernetes-group-version-kind'];
   expect(options).toHaveLength(54);

@@ -75,7 +75,7 @@ export type Extensions = readonly Named<{ readonly yaml: string }>[];
 /** A schema in the protobuf form of version 3. */
 interface SchemaV3 {
   readonly type: string;
-  readonly standard: { readonly string: string };
+  readonly standard: { readonly kind: string; readonly string: string };
   readonly properties: NamedList<{ readonly schema: SchemaV3 }>;
   readonly allOf: readonly { readonly reference: { readonly ref: string } }[];
   readonly extension: Extensions;

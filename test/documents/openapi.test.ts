@@ -245,6 +245,8 @@ describe('the contents of documents', () => {
     );
     const protocol = properties.get('protocol');
     expect([protocol?.type, protocol?.standard.string]).toEqual(['string', 'TCP']);
+    // A default of 0 is present.
+    expect(properties.get('containerPort')?.standard.kind).toBe('number');
     const pod = schemas.get(`${core}Pod`);
     const metadata = pod?.properties.named.find(({ name }) => name === 'metadata');
     expect(metadata?.value.schema.allOf[0]?.reference.ref).toBe(
@@ -549,7 +551,7 @@ message Schemas { repeated NamedSchema named = 1; }
 message NamedSchema { string name = 1; SchemaOrReference value = 2; }
 message SchemaOrReference { Schema schema = 1; Reference reference = 2; }
 message Reference { string ref = 1; }
-message DefaultType { double number = 1; bool boolean = 2; string string = 3; }
+message DefaultType { oneof kind { double number = 1; bool boolean = 2; string string = 3; } }
 message Schema {
   string type = 25; repeated SchemaOrReference allOf = 26; Schemas properties = 31;
   DefaultType standard = 33; repeated NamedAny extension = 36;

@@ -22,6 +22,8 @@ interface Labels {
   /** Field manager of the command line whose client-side applies the server recognizes. */
   readonly tool: 'kubectl' | 'svcctl';
   readonly productName: string;
+  /** Title of OpenAPI documents. */
+  readonly documentTitle: string;
 }
 
 const tables: Readonly<Record<DialectName, Labels>> = {
@@ -34,6 +36,7 @@ const tables: Readonly<Record<DialectName, Labels>> = {
     execInfo: 'SVC_EXEC_INFO',
     tool: 'svcctl',
     productName: 'svc',
+    documentTitle: 'svc',
   },
   kubernetes: {
     groupSuffix: 'k8s.io',
@@ -44,6 +47,7 @@ const tables: Readonly<Record<DialectName, Labels>> = {
     execInfo: 'KUBERNETES_EXEC_INFO',
     tool: 'kubectl',
     productName: 'kubernetes',
+    documentTitle: 'Kubernetes',
   },
 };
 

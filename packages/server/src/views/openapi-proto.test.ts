@@ -15,7 +15,7 @@ message Document { Definitions definitions = 9; }
 message Definitions { repeated NamedSchema named = 1; }
 message NamedSchema { string name = 1; Schema value = 2; }
 message Items { repeated Schema schema = 1; }
-message Additional { Schema schema = 1; bool boolean = 2; }
+message Additional { oneof kind { Schema schema = 1; bool boolean = 2; } }
 message Schema {
   string ref = 1; string description = 4; Any default = 5; double maximum = 7;
   bool exclusive_maximum = 8; double minimum = 9; int64 max_length = 11; int64 min_length = 12;
@@ -54,6 +54,11 @@ describe('schemas in protobuf', () => {
     ],
     ['additional properties', { additionalProperties: true }, { additional: { boolean: true } }],
     [
+      'no additional properties',
+      { additionalProperties: false },
+      { additional: { boolean: false } },
+    ],
+    [
       'extensions',
       { 'x-kubernetes-a': ['b'] },
       { extension: [{ name: 'x-kubernetes-a', value: { yaml: '- b\n' } }] },
@@ -82,6 +87,13 @@ describe('schemas in protobuf', () => {
     const without = encoded(openApiV3Shapes, document({})).length;
     expect(encoded(openApiV3Shapes, document('abc')).length).toBe(without + 5);
     expect(encoded(openApiV3Shapes, document(1)).length).toBe(without + 9);
+  });
+
+  test('contain defaults in OpenAPI 3 that are zero or false', () => {
+    const schemas = { a: { default: 0 }, b: { default: false } };
+    const bytes = encoded(openApiV3Shapes, { components: { schemas } }).toString('hex');
+    expect(bytes).toContain(`8a020909${'00'.repeat(8)}`);
+    expect(bytes).toContain('8a02021000');
   });
 
   test('TRUST-2: definitions and components are encoded in many steps', () => {

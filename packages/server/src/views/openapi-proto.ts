@@ -91,7 +91,7 @@ function writeMessage(writer: BackwardWriter, name: string, value: JsonValue): v
   const shape = shapeOf(writer, name);
   if (shape.wrap !== undefined) {
     const field = shape.wrap(value);
-    if (field !== undefined) writeField(writer, { number: field[0], type: field[1] }, value);
+    if (field !== undefined) writeOneOf(writer, { number: field[0], type: field[1] }, value);
     return;
   }
   if (!isObject(value)) return;
@@ -131,6 +131,20 @@ function writeNamed(
     writeField(writer, { number: 2, type }, memberValue);
     writeField(writer, { number: 1, type: 'string' }, member);
   });
+}
+
+/** Members of a `oneof` are also written when zero, which says which of them is set. */
+function writeOneOf(writer: BackwardWriter, field: Field, value: JsonValue): void {
+  switch (field.type) {
+    case 'bool':
+      writer.varint(field.number, value === true ? 1 : 0);
+      return;
+    case 'double':
+      writer.double(field.number, Number(value));
+      return;
+    default:
+      writeField(writer, field, value);
+  }
 }
 
 function writeField(writer: BackwardWriter, { number, type }: Field, value: JsonValue): void {

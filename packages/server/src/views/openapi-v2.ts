@@ -27,7 +27,7 @@ export function* openApiV2(source: OpenApiSource): Generator<void, readonly stri
   };
   return objectPieces({
     swagger: '"2.0"',
-    info: jsonText({ title: dialect.productName, version: release }),
+    info: jsonText({ title: dialect.documentTitle, version: release }),
     paths,
     definitions: definitions ?? '{}',
     securityDefinitions: jsonText(securityDefinitions),

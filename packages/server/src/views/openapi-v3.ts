@@ -77,7 +77,7 @@ function* documentOf(
 ): Generator<void, readonly string[]> {
   const builder = openApiBuilder(source, { form: 'v3', operations, api });
   fill(builder);
-  const { productName } = source.dialect;
+  const { documentTitle } = source.dialect;
   yield;
   const { paths, definitions } = yield* builder.finish();
   yield;
@@ -89,8 +89,8 @@ function* documentOf(
     openapi: '"3.0.0"',
     info: jsonText(
       api === 'defined'
-        ? { title: `${productName} CRD Swagger`, version: 'v0.1.0' }
-        : { title: productName, version: source.release },
+        ? { title: `${documentTitle} CRD Swagger`, version: 'v0.1.0' }
+        : { title: documentTitle, version: source.release },
     ),
     paths,
     components: objectPieces({
