@@ -193,6 +193,7 @@ export class RecordLog {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#markTimer?.stop();
+    await this.#cleaner.idle();
     await this.#serialize(() => this.#mark());
     await this.spares.close();
     for (const segment of this.#segments.splice(0)) segment.close();
@@ -376,6 +377,11 @@ class Cleaner {
     return this.#running;
   }
 
+  /** Resolves when no cleaning is in progress, which ends soon while it is paused. */
+  async idle(): Promise<void> {
+    await this.#running?.catch(() => {});
+  }
+
   async #cleanAll(urgency: Urgency): Promise<void> {
     for (let left = this.#segments.length; left > 0 && !this.#isPaused(); left--) {
       const victim = itemAt(this.#segments, 0);
@@ -399,7 +405,7 @@ class Cleaner {
   }
 
   async #empty(victim: Segment): Promise<void> {
-    const bytes = victim.read(0, victim.end);
+    const bytes = await victim.readFrames();
     const moved = new Set<KeyChain>();
     let records: FramedRecord[] = [];
     let size = 0;

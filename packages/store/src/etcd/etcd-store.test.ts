@@ -51,6 +51,30 @@ describe.skipIf(!hasEtcd)('with an etcd', () => {
     await Promise.all([first.close(), later.close()]);
   });
 
+  test('TRUST-2: etcd sends ranges of large records in pages of about a mebibyte', async () => {
+    const store = await open('/pages');
+    const fill = async (prefix: string, { count, size }: { count: number; size: number }) => {
+      const value = Buffer.alloc(size, 'v');
+      for (let i = 0; i < count; i++) await store.put({ key: `${prefix}${i}`, value, expect: 0 });
+    };
+    await fill('/registry/small/', { count: 300, size: 10 });
+    await fill('/registry/large/', { count: 40, size: 100_000 });
+    const limits: (number | undefined)[] = [];
+    const { client } = store;
+    const call = client.call.bind(client);
+    client.call = (method, request, options) => {
+      limits.push((request as { readonly limit?: number }).limit);
+      return call(method, request, options);
+    };
+    expect((await store.range({ prefix: '/registry/small/' })).records).toHaveLength(300);
+    expect(limits.splice(0)).toEqual([16, 1000]);
+    expect((await store.range({ prefix: '/registry/large/' })).records).toHaveLength(40);
+    expect(limits.splice(0)).toEqual([16, 11, 11, 11]);
+    const some = await store.range({ prefix: '/registry/large/', limit: 1000 });
+    expect([some.records.length, some.more]).toEqual([16, true]);
+    await store.close();
+  });
+
   test('each of two stores reads and watches what the other writes', async () => {
     const [first, second] = await Promise.all([open('/both'), open('/both')]);
     const after = await second.currentRevision();

@@ -3,6 +3,7 @@ import {
   closedStore,
   type DeleteRequest,
   type PutRequest,
+  pieceBytes,
   type RangeRequest,
   type RangeResult,
   type Revision,
@@ -48,7 +49,8 @@ export interface EtcdStore extends Store {
 }
 
 const samePrefix = { storePrefix: '', etcdPrefix: '' };
-const pageRecords = 1000;
+/** Records of the first page of a range, and of any later one. */
+const pageRecords = { first: 16, most: 1000 };
 const startRetryMs = 200;
 
 /**
@@ -160,16 +162,20 @@ class ConnectedStore implements EtcdStore {
 
   async range(request: RangeRequest): Promise<RangeResult> {
     this.#assertOpen();
-    const { limit = Number.POSITIVE_INFINITY } = request;
+    const { prefix, limit = Number.POSITIVE_INFINITY } = request;
+    const bytesMax = request.limit === undefined ? Number.POSITIVE_INFINITY : pieceBytes;
     const records: StoredRecord[] = [];
     let { after, revision } = request;
+    let bytes = 0;
     for (;;) {
-      const room = limit - records.length;
-      const page = await this.#page({ prefix: request.prefix, after, revision, room });
+      const room = Math.min(limit - records.length, nextPageRecords(records.length, bytes));
+      const page = await this.#page({ prefix, after, revision, room });
       revision = page.revision;
       appendAll(records, page.records);
+      for (const { value } of page.records) bytes += value.length;
       after = records.at(-1)?.key ?? after;
-      if (!page.more || records.length >= limit) return { records, revision, more: page.more };
+      const isFull = records.length >= limit || bytes >= bytesMax;
+      if (!page.more || isFull) return { records, revision, more: page.more };
     }
   }
 
@@ -283,7 +289,7 @@ class ConnectedStore implements EtcdStore {
       key: isEmpty ? key : from,
       rangeEnd: end,
       // An empty range still queries etcd for the revision.
-      limit: isEmpty ? 1 : Math.min(request.room, pageRecords),
+      limit: isEmpty ? 1 : request.room,
       ...revisionOf(revision),
     };
     const response = await this.#readAt(revision, () =>
@@ -344,6 +350,16 @@ class ConnectedStore implements EtcdStore {
     const { value, createRevision, modRevision } = kv;
     return { key: this.keys.fromEtcd(kv.key) ?? kv.key, value, createRevision, modRevision };
   }
+}
+
+/**
+ * Number of records of a range's next page, which then has about `pieceBytes` if its records are
+ * like the earlier ones: etcd sends a page as one message, however large.
+ */
+function nextPageRecords(count: number, bytes: number): number {
+  if (count === 0) return pageRecords.first;
+  const fitting = Math.ceil((pieceBytes * count) / Math.max(bytes, 1));
+  return Math.min(fitting, pageRecords.most);
 }
 
 /** etcd interprets 0 as the newest revision; it is empty at 1. */

@@ -58,3 +58,32 @@ test('compaction keeps the states of checkpoints and updates the size', async ()
   expect(await store.sizeBytes()).toBe('/afirst'.length + '/bback'.length);
   await store.close();
 });
+
+test('TRUST-2: compaction proceeds in steps beside writes and other compactions', async () => {
+  const store = createMemoryStore();
+  const count = 10_000;
+  const write = async (text: string, previous: number) => {
+    for (let n = 0; n < count; n++) {
+      await store.put({ key: `/${n}`, value: value(text), expect: previous && previous + n });
+    }
+  };
+  await write('a', 0);
+  await write('b', 1);
+  let turns = 0;
+  let isDone = false;
+  const compacted = store.compact(store.revision).then(() => {
+    isDone = true;
+  });
+  await store.delete({ key: '/9999', expect: 2 * count });
+  const again = store.compact(store.revision);
+  while (!isDone) {
+    turns += 1;
+    await new Promise(setImmediate);
+  }
+  await Promise.all([compacted, again]);
+  expect(turns).toBeGreaterThanOrEqual(4);
+  const { records } = await store.range({ prefix: '/' });
+  expect(records).toHaveLength(count - 1);
+  expect(await store.sizeBytes()).toBe(records.reduce((sum, { key }) => sum + key.length + 1, 0));
+  await store.close();
+});
