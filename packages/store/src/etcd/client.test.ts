@@ -140,12 +140,18 @@ describe('calls', () => {
     expect(paths).toHaveLength(10);
     const clock = new FakeClock();
     const never = await scripted(missing);
+    const client = clientOf([never.url], clock);
     let outcome: unknown;
-    compact(clientOf([never.url], clock), true).catch((error: unknown) => {
+    compact(client, true).catch((error: unknown) => {
       outcome = error;
     });
     await advance(clock, 2500, () => outcome !== undefined);
-    expect(outcome).toMatchObject({ code: 'refused', message: 'etcdserver: no leader' });
+    const refused = { code: 'refused', message: 'etcdserver: no leader' };
+    expect(outcome).toMatchObject(refused);
+    const sent = never.paths.length;
+    expect(sent).toBeGreaterThan(2);
+    await expect(compact(client, true)).rejects.toMatchObject(refused);
+    expect(never.paths.length, 'a longer failure is reported at once').toBe(sent + 2);
   });
 
   test.each([

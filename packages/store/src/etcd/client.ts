@@ -61,7 +61,10 @@ export interface OpenStream {
   close(): void;
 }
 
-/** Time between rounds of attempts, and the time for which they are made, milliseconds. */
+/**
+ * Time between rounds of attempts, and time after the first failure in which they are made,
+ * milliseconds.
+ */
 const retryMs = { pause: 25, longest: 2000 };
 
 /**
@@ -75,6 +78,8 @@ export class EtcdClient {
   /** Functions that abandon pending calls. */
   readonly #pending = new Set<() => void>();
   #current = 0;
+  /** When the first call failed since the last one that succeeded, in monotonic milliseconds. */
+  #failingSinceMs: number | undefined;
   #closed = false;
 
   /** Throws StoreError `unavailable` for an invalid URL. */
@@ -91,31 +96,32 @@ export class EtcdClient {
 
   /**
    * Calls a method. Tries the other members if no server received the call, or, if the call is
-   * `repeatable` (a second one changes nothing), if the member is unavailable. Repeats a repeatable
-   * call for some time, in which a member restarts or a leader is elected.
+   * `repeatable` (a second one changes nothing), if the member is unavailable. Repeats repeatable
+   * calls until some time after the first failure, in which a member restarts or a leader is
+   * elected.
    */
   async call<Request, Response>(
     method: Method<Request, Response>,
     request: Partial<Request>,
     options: { readonly repeatable: boolean; readonly timeoutMs?: number },
   ): Promise<Response> {
-    const startMs = this.#clock.monotonic();
-    const deadline = startMs + (options.timeoutMs ?? this.#callTimeoutMs);
-    const lastPauseMs = Math.min(deadline, startMs + retryMs.longest) - retryMs.pause;
+    const deadline = this.#clock.monotonic() + (options.timeoutMs ?? this.#callTimeoutMs);
     const attemptsPerRound = Math.max(2, this.#members.length);
     for (let attempt = 1; ; attempt += 1) {
       if (this.#closed) throw closedStore();
       const member = this.#current;
       const timeoutMs = deadline - this.#clock.monotonic();
       try {
-        return await this.#callOn(member, { method, request, timeoutMs });
+        const response = await this.#callOn(member, { method, request, timeoutMs });
+        this.#failingSinceMs = undefined;
+        return response;
       } catch (error) {
         if (this.#closed) throw closedStore();
         const mayRetry = options.repeatable ? isUnavailable(error) : wasNotSent(error);
         if (isUnavailable(error)) this.#switchFrom(member);
         if (mayRetry && attempt % attemptsPerRound !== 0) continue;
-        const isOver = !options.repeatable || this.#clock.monotonic() > lastPauseMs;
-        if (!mayRetry || isOver) throw storeErrorOf(error);
+        if (!mayRetry || !options.repeatable || !this.#mayPause(deadline))
+          throw storeErrorOf(error);
         await pause(this.#clock, { ms: retryMs.pause });
       }
     }
@@ -205,6 +211,13 @@ export class EtcdClient {
     if (this.#members.length === 1) return;
     this.#switchFrom(member);
     this.#members[member]?.reset();
+  }
+
+  /** Whether a failed call may be repeated after a pause. */
+  #mayPause(deadline: number): boolean {
+    const nowMs = this.#clock.monotonic();
+    this.#failingSinceMs ??= nowMs;
+    return nowMs + retryMs.pause < Math.min(deadline, this.#failingSinceMs + retryMs.longest);
   }
 
   /** Switches to the next member unless another call already has. */
