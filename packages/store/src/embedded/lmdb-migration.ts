@@ -2,14 +2,13 @@ import { closeSync, existsSync, fstatSync, openSync, readSync, rmSync } from 'no
 import { join } from 'node:path';
 import { errorText } from '@wheelhouse/machinery';
 import { type Database, open } from 'lmdb';
-import { type Revision, StoreError } from '../contract.ts';
+import { pieceBytes, type Revision, StoreError } from '../contract.ts';
 import { damaged, decodeLogKey, decodeLogRecord, decodeState, type NewRecord } from './frame.ts';
 import { newerFormat } from './segment.ts';
 
 type Table = Database<Buffer, Buffer>;
 
 const lmdbFormat = 1;
-const pieceBytes = 2 ** 20;
 const shape = { encoding: 'binary', keyEncoding: 'binary' } as const;
 
 /** The log under construction that receives the records. */

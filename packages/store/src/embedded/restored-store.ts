@@ -2,13 +2,11 @@ import { existsSync } from 'node:fs';
 import { readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type Clock, makeDirectories, syncDirectory } from '@wheelhouse/machinery';
-import { type Revision, type StoredRecord, StoreError } from '../contract.ts';
+import { pieceBytes, type Revision, type StoredRecord, StoreError } from '../contract.ts';
 import { lockDirectory } from './directory-lock.ts';
 import { keyBytesMax } from './embedded-store.ts';
 import type { NewRecord } from './frame.ts';
 import { LogBuilder, logDirectory, prepareDirectory, writeMarker } from './store-directory.ts';
-
-const pieceBytes = 2 ** 20;
 
 /** Receives records in any order, each key once. */
 export interface RecordSink {

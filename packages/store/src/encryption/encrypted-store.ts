@@ -15,7 +15,7 @@ import {
   type StoredRecord,
   StoreError,
   type StoreEvent,
-  type WatchRequest,
+  unchangedOperations,
 } from '../contract.ts';
 import { watchChanged } from '../mapped-store.ts';
 import { type EncryptionRule, groupResourceOf } from './configuration.ts';
@@ -91,11 +91,11 @@ type ReadValue = Pick<StoredRecord, 'value' | 'unreadable'>;
 
 /** Carries a writer's hint, so that this process need not decrypt its own events. */
 class SealedHint {
-  readonly owner: EncryptedStore;
+  readonly owner: Encryption;
   readonly value: Buffer;
   readonly hint: unknown;
 
-  constructor(owner: EncryptedStore, { value, hint }: { value: Buffer; hint?: unknown }) {
+  constructor(owner: Encryption, { value, hint }: { value: Buffer; hint?: unknown }) {
     this.owner = owner;
     this.value = value;
     this.hint = hint;
@@ -118,11 +118,11 @@ export function encryptedStore(
     readonly choose: ChooseTransformer;
   },
 ): EncryptedStore {
-  return new EncryptingStore(store, options);
+  return { ...unchangedOperations(store), ...new Encryption(store, options) };
 }
 
-class EncryptingStore implements EncryptedStore {
-  readonly sharing: Store['sharing'];
+/** The operations on values. Snapshots, which have none, contain the encrypted ones. */
+class Encryption {
   readonly #store: Store;
   readonly #resourceOf: (key: string) => string | undefined;
   readonly #contextOf: (key: string) => string;
@@ -135,14 +135,13 @@ class EncryptingStore implements EncryptedStore {
   readonly #watches = new Map<string, Set<() => void>>();
 
   constructor(store: Store, options: Parameters<typeof encryptedStore>[1]) {
-    this.sharing = store.sharing;
     this.#store = store;
     this.#resourceOf = options.resourceOf;
     this.#contextOf = options.contextOf ?? ((key) => key);
     this.#choose = options.choose;
   }
 
-  change(choose: ChooseTransformer): void {
+  readonly change = (choose: ChooseTransformer): void => {
     this.#choose = choose;
     const unreadable = this.#unreadable;
     this.#unreadable = emptyOrderedMap();
@@ -152,9 +151,9 @@ class EncryptingStore implements EncryptedStore {
       const [key] = orderedMapValues(unreadable, { from, to: from + 1 });
       if (key?.startsWith(prefix)) for (const end of [...ends]) end();
     }
-  }
+  };
 
-  async isStale(key: string): Promise<boolean> {
+  readonly isStale = async (key: string): Promise<boolean> => {
     const record = await this.#store.get(key);
     if (record === undefined) return false;
     try {
@@ -162,16 +161,16 @@ class EncryptingStore implements EncryptedStore {
     } catch {
       return false;
     }
-  }
+  };
 
-  get(key: string, at?: number): MaybePromise<StoredRecord | undefined> {
+  readonly get: Store['get'] = (key, at) => {
     const record = this.#store.get(key, at);
     return record instanceof Promise
       ? record.then((loaded) => this.#opened(loaded))
       : this.#opened(record);
-  }
+  };
 
-  async range(request: Parameters<Store['range']>[0]) {
+  readonly range: Store['range'] = async (request) => {
     const result = await this.#store.range(request);
     const records: StoredRecord[] = [];
     for (const piece of piecesOf(result.records, openedAtOnce)) {
@@ -180,9 +179,9 @@ class EncryptingStore implements EncryptedStore {
       appendAll(records, opened instanceof Promise ? await opened : opened);
     }
     return { ...result, records };
-  }
+  };
 
-  async put(request: Parameters<Store['put']>[0]) {
+  readonly put: Store['put'] = async (request) => {
     const { key } = request;
     const sealing = this.#seal(request.value, key);
     const value = sealing instanceof Promise ? await sealing : sealing;
@@ -190,15 +189,15 @@ class EncryptingStore implements EncryptedStore {
     const result = await this.#store.put(sealed);
     if (result.ok) this.#forgetUnreadable(key);
     return result.ok ? result : { ...result, current: await this.#opened(result.current) };
-  }
+  };
 
-  async delete(request: Parameters<Store['delete']>[0]) {
+  readonly delete: Store['delete'] = async (request) => {
     const result = await this.#store.delete(request);
     if (result.ok) this.#forgetUnreadable(request.key);
     return result.ok ? result : { ...result, current: await this.#opened(result.current) };
-  }
+  };
 
-  async watch(request: WatchRequest) {
+  readonly watch: Store['watch'] = async (request) => {
     const watch = await watchChanged(this.#store, request, (events) =>
       allOf(events.map((event) => this.#openedEvent(event))),
     );
@@ -226,30 +225,7 @@ class EncryptingStore implements EncryptedStore {
         watch.close();
       },
     };
-  }
-
-  currentRevision(prefix?: string) {
-    return this.#store.currentRevision(prefix);
-  }
-  compactRevision() {
-    return this.#store.compactRevision();
-  }
-  compact(revision: number) {
-    return this.#store.compact(revision);
-  }
-  ping() {
-    return this.#store.ping();
-  }
-  sizeBytes() {
-    return this.#store.sizeBytes();
-  }
-  /** Values remain encrypted. */
-  snapshot() {
-    return this.#store.snapshot();
-  }
-  close() {
-    return this.#store.close();
-  }
+  };
 
   #forgetUnreadable(key: string): void {
     if (this.#unreadable.size > 0) this.#unreadable = orderedMapDelete(this.#unreadable, key);
