@@ -125,6 +125,8 @@ describe('validation', () => {
       await expect(loadObject(counted, place)).rejects.toMatchObject(refused);
       await expect(deleteObject(counted, place, {})).rejects.toMatchObject(refused);
     }
+    const withQuery = counted.json({ path: '/api/v1/namespaces/..?dryRun=All' });
+    await expect(withQuery).rejects.toMatchObject({ code: 400 });
     expect(sent).toEqual([]);
   });
 

@@ -114,7 +114,7 @@ export function createApi(options: ApiOptions): Api {
 
 async function fetchResponse(options: ApiOptions, request: ApiRequest): Promise<FetchResponse> {
   const { path, method = 'GET', body, signal } = request;
-  const [, dots] = /\/(\.\.?)(?:\/|$)/.exec(path) ?? [];
+  const [, dots] = /\/(\.\.?)(?:[/?]|$)/.exec(path) ?? [];
   // A browser would resolve the segment, which changes what the path names.
   if (dots !== undefined) {
     const message = `invalid resource name "${dots}": [may not be '${dots}']`;
