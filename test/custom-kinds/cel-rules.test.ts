@@ -314,6 +314,14 @@ describe('verdicts', () => {
     );
   });
 
+  test('CRD-3: rules do not see the members of an object without properties', async () => {
+    const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+    const rule = '!has(dyn(self.open).a) && !dyn(self.open).?a.hasValue()';
+    const kind = await kindWith(object({ open }, { rule }));
+    const made = await kind.create({ open: { a: 1 } });
+    expect(made.status, made.text).toBe(201);
+  });
+
   test('CRD-3: a logical operator reports the first problem of its operands', async () => {
     const rules = ["dyn(self.n) || {'a': 1}['b'] == 1", "{'a': 1}['b'] == 1 && dyn(self.n)"];
     const kind = await kindWith(object({ n: integer }, ...rules.map((rule) => ({ rule }))));

@@ -13,6 +13,7 @@ import {
 } from './folds.ts';
 import { lazyStep, lazyWork } from './lazy-operators.ts';
 import { shownKey } from './library/arithmetic.ts';
+import { showValue } from './library/conversions.ts';
 import { patternOf } from './library/strings.ts';
 import { type Division, Meter, workMax } from './meter.ts';
 import { inPasses, type Pass, passFor } from './passes.ts';
@@ -516,7 +517,7 @@ class Compiler implements Compiles {
       steps.forEach((step, index) => {
         const value = step(frame);
         const isOptional = expr.items[index]?.optional === true;
-        const item = isOptional ? optionalOf(value).value : value;
+        const item = isOptional ? optionalOf(value, 'list element').value : value;
         if (item !== undefined) items.push(item);
       });
       return new List(items);
@@ -536,7 +537,7 @@ class Compiler implements Compiles {
       const fields = new Map<string, Value>();
       for (const { name: field, step, optional } of steps) {
         const fieldValue = step(frame);
-        const value = optional ? optionalOf(fieldValue).value : fieldValue;
+        const value = optional ? optionalOf(fieldValue, `entry '${field}'`).value : fieldValue;
         if (value !== undefined) fields.set(field, value);
       }
       return struct.make === undefined ? new StructValue(name, fields) : struct.make(fields, frame);
@@ -557,7 +558,9 @@ class Compiler implements Compiles {
       for (const step of steps) {
         const key = step.key(frame);
         const entryValue = step.value(frame);
-        const value = step.optional ? optionalOf(entryValue).value : entryValue;
+        const value = step.optional
+          ? optionalOf(entryValue, `entry '${showValue(key)}'`).value
+          : entryValue;
         if (value !== undefined) setEntry(entries, key, value);
       }
       return new EntryMap(entries);
@@ -565,9 +568,10 @@ class Compiler implements Compiles {
   }
 }
 
-function optionalOf(value: Value): Optional {
+function optionalOf(value: Value, place: string): Optional {
   if (value instanceof Optional) return value;
-  throw new CelError('cannot initialize optional entry from non-optional value');
+  const shown = showValue(value);
+  throw new CelError(`cannot initialize optional ${place} from non-optional value ${shown}`);
 }
 
 /** Refuses constants that cannot index anything. */

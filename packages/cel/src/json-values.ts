@@ -155,13 +155,10 @@ class JsonMap implements MapValue {
     if (typeof key !== 'string') return undefined;
     const cachedValue = this.#values.get(key);
     if (cachedValue !== undefined) return cachedValue;
-    const { properties, additionalProperties } = this.#schema;
-    const name = properties === undefined ? key : this.#nameOf(key);
-    const json = name === undefined ? undefined : member(this.#json, name);
-    if (json === undefined || name === undefined) return undefined;
-    if (json === null && properties !== undefined) return undefined;
-    const schema = properties?.get(name)?.schema ?? additionalProperties ?? {};
-    const value = this.#valueOf(name, json, schema);
+    const { properties } = this.#schema;
+    const name = properties === undefined ? key : membersOf(this.#schema).get(key);
+    const value = name === undefined ? undefined : this.named(name);
+    if (value === undefined) return undefined;
     this.#values.set(key, value);
     return value;
   }
@@ -173,27 +170,15 @@ class JsonMap implements MapValue {
 
   #readKeys(): readonly Value[] {
     if (this.#schema.properties === undefined) {
-      return Object.keys(this.#json).filter((name) => this.#json[name] !== undefined);
+      const isSeen = (name: string) => this.#schemaOf(name) !== undefined;
+      return Object.keys(this.#json).filter(
+        (name) => this.#json[name] !== undefined && isSeen(name),
+      );
     }
-    const byMember = new Map([...membersOf(this.#schema)].map(([name, json]) => [json, name]));
-    return [...byMember.values(), ...this.#unknown()].filter(
-      (name) => this.get(name) !== undefined,
+    const aliases = new Map([...membersOf(this.#schema)].map(([alias, name]) => [name, alias]));
+    return [...aliases].flatMap(([name, alias]) =>
+      (member(this.#json, name) ?? null) === null ? [] : [alias],
     );
-  }
-
-  #nameOf(key: string): string | undefined {
-    const declared = membersOf(this.#schema).get(key);
-    if (declared !== undefined) return declared;
-    const { properties, preserveUnknownFields } = this.#schema;
-    const isUnknown = preserveUnknownFields === true && properties?.has(key) !== true;
-    return isUnknown && Object.hasOwn(this.#json, key) ? key : undefined;
-  }
-
-  /** Rules cannot access undeclared members, but comparisons include them. */
-  #unknown(): readonly string[] {
-    const { properties, preserveUnknownFields } = this.#schema;
-    if (preserveUnknownFields !== true) return [];
-    return Object.keys(this.#json).filter((name) => properties?.has(name) !== true);
   }
 
   /** Null members count, although expressions do not see them. */
@@ -202,6 +187,7 @@ class JsonMap implements MapValue {
     return this.#size;
   }
 
+  /** Rules do not see undeclared members. */
   named(name: Value): Value | undefined {
     if (typeof name !== 'string') return undefined;
     const schema = this.#schemaOf(name);

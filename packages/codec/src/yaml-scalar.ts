@@ -29,7 +29,7 @@ const base60Pattern = /^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$/;
 const numberDigitsMax = 400;
 
 /** Whether a text is a valid time in one of the forms of kube-apiserver's library. */
-function isTime(text: string): boolean {
+export function isTime(text: string): boolean {
   const match = timePattern.exec(text);
   if (match === null) return false;
   const [year = 0, month = 0, day = 0, ...parts] = match.slice(1).map((part) => Number(part ?? 0));

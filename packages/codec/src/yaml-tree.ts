@@ -24,7 +24,7 @@ import {
 import { TooManyValues } from './json-limits.ts';
 import { YamlError, type YamlLimits } from './yaml-error.ts';
 import { errorAt, noAlias } from './yaml-problems.ts';
-import { plainScalar } from './yaml-scalar.ts';
+import { isTime, plainScalar } from './yaml-scalar.ts';
 
 const duplicatesMax = 100;
 /**
@@ -201,11 +201,13 @@ class TreeReader {
       throw errorAt(this.#lineOf(node), 'found invalid Unicode character escape code');
     }
     const tag = node.tag?.startsWith(tagPrefix) ? node.tag.slice(tagPrefix.length) : undefined;
-    const isPlain = node.type === 'PLAIN' && node.tag === undefined;
-    if (!isPlain && (tag === undefined || tag === 'str' || tag === 'timestamp')) return text;
+    if (tag === undefined && node.type === 'PLAIN' && node.tag === undefined) {
+      return plainScalar(text);
+    }
+    if (tag === undefined || !resolvedTags.has(tag)) return text;
     const value = plainScalar(text);
-    if (tag === undefined || fitsTag(tag, value)) return value;
-    const shown = `!!${tagOf(value)} \`${text.slice(0, 64)}\``;
+    if (fitsTag(tag, value, text)) return value;
+    const shown = `!!${tagOf(value, text)} \`${text.slice(0, 64)}\``;
     throw new YamlError(`yaml: cannot decode ${shown} as a !!${tag}`);
   }
 
@@ -301,20 +303,28 @@ function isMergeKey(node: ParsedNode | null): boolean {
   return node.tag === `${tagPrefix}merge` || (node.tag === undefined && node.type === 'PLAIN');
 }
 
-function tagOf(value: JsonValue): string {
+/** The tags that scalars must fit; with any other tag, a scalar is a text. */
+const resolvedTags = new Set(['null', 'bool', 'int', 'float', 'timestamp']);
+
+function tagOf(value: JsonValue, text: string): string {
   if (value === null) return 'null';
   if (typeof value === 'boolean') return 'bool';
-  if (typeof value === 'string') return 'str';
-  return typeof value === 'bigint' || Number.isInteger(value) ? 'int' : 'float';
+  if (typeof value === 'string') return isTime(text) ? 'timestamp' : 'str';
+  return isFloat(value, text) ? 'float' : 'int';
 }
 
-/** Whether a value has the type of its tag. Unknown tags are ignored; an integer is a float. */
-function fitsTag(tag: string, value: JsonValue): boolean {
-  if (!['null', 'bool', 'int', 'float'].includes(tag)) return true;
-  return tagOf(value) === tag || (tag === 'float' && tagOf(value) === 'int');
+/** Whether a value has the type of its tag. An integer that has a sign is a float, too. */
+function fitsTag(tag: string, value: JsonValue, text: string): boolean {
+  const actual = tagOf(value, text);
+  const isSigned = typeof value !== 'bigint' || value <= int64Max;
+  return actual === tag || (tag === 'float' && actual === 'int' && isSigned);
 }
 
 const int64Max = 2n ** 63n - 1n;
+
+/** Whether a value is a float: an integer of more than 53 bits would be a bigint. */
+const isFloat = (value: JsonValue, text: string): boolean =>
+  typeof value === 'number' && (!Number.isSafeInteger(value) || writtenAsFloat.test(text));
 
 const writtenAsFloat = /^(?![-+]?0x).*[.e]/i;
 
@@ -347,10 +357,7 @@ function keyText(value: JsonValue, text = ''): string | UnsupportedKey {
   if (typeof value === 'bigint' && value > int64Max) {
     return { type: 'uint64', shown: `0x${value.toString(16)}` };
   }
-  // A number of more than 53 bits is a float; an integer would be a bigint.
-  const isFloat =
-    typeof value === 'number' && (!Number.isSafeInteger(value) || writtenAsFloat.test(text));
-  return isFloat ? floatKey(value) : String(value);
+  return typeof value === 'number' && isFloat(value, text) ? floatKey(value) : String(value);
 }
 
 /** Prints a float as a key: the shortest text that has the same value in single precision. */
@@ -363,6 +370,7 @@ function floatKey(value: number): string {
   const shortest = single.toExponential(digits);
   const [mantissa = '', exponent = ''] = shortest.split('e');
   const power = Number(exponent);
+  if (Object.is(single, -0)) return '-0';
   if (power >= -4 && power < 6) return String(Number(shortest));
   const sign = power < 0 ? '-' : '+';
   return `${mantissa}e${sign}${String(Math.abs(power)).padStart(2, '0')}`;

@@ -78,7 +78,7 @@ function* listMemberPieces(
 
 /** Formats a number as Go does: integers of 64 bits by their digits, and others as floats. */
 function numberText(value: number): string {
-  const isInteger = Number.isInteger(value) && value >= -(2 ** 63) && value < 2 ** 64;
+  const isInteger = Number.isInteger(value) && value > -(2 ** 63) && value < 2 ** 64;
   return isInteger ? String(value) : goFloat(value);
 }
 
@@ -395,13 +395,14 @@ const shortEscapes: Readonly<Record<string, string>> = {
 function escaped(text: string): string {
   return text.replace(
     // biome-ignore lint/suspicious/noControlCharactersInRegex: those are the ones to be escaped
-    /[\u0000-\u001f"\\\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]|\p{Surrogate}/gu,
+    /[\u0000-\u001f"\\\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff\u{10000}-\u{10ffff}]/gu,
     (character) => shortEscapes[character] ?? hexEscape(character.codePointAt(0) ?? 0),
   );
 }
 
 function hexEscape(code: number): string {
   const hex = code.toString(16).toUpperCase();
+  if (code > 0xffff) return `\\U${hex.padStart(8, '0')}`;
   return code < 0x100 ? `\\x${hex.padStart(2, '0')}` : `\\u${hex.padStart(4, '0')}`;
 }
 

@@ -17,7 +17,9 @@ import {
   isMapValue,
   isScalar,
   itemKey,
+  kindOf,
   List,
+  longTypeName,
   mapKey,
   Opaque,
   Optional,
@@ -329,7 +331,7 @@ function equality(isWanted: boolean) {
 function indexed(list: List, index: Value): Value | undefined {
   const at = index instanceof Uint ? index.value : index;
   if (typeof at !== 'bigint' && typeof at !== 'number') {
-    throw new CelError(`unsupported index type '${typeof at}' in list`);
+    throw new CelError(`unsupported index type '${longTypeName(kindOf(at))}' in list`);
   }
   if (typeof at === 'number' && !Number.isInteger(at)) {
     throw new CelError(`unsupported index value ${at} in list`);

@@ -1,7 +1,16 @@
 import { goFloat } from '@wheelhouse/machinery';
 import { codePointCount, parseGoDuration } from '@wheelhouse/schema';
 import { type CallContext, type Library, oneStepEach } from '../types/functions.ts';
-import { CelError, kindOf, longTypeName, Opaque, TypeValue, Uint, type Value } from '../values.ts';
+import {
+  CelError,
+  kindOf,
+  longTypeName,
+  Opaque,
+  TypeValue,
+  Uint,
+  Unreadable,
+  type Value,
+} from '../values.ts';
 import {
   asBytes,
   asDouble,
@@ -21,6 +30,15 @@ export function showDouble(value: number): string {
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
   return Object.is(value, -0) ? '-0' : goFloat(value);
+}
+
+/** A value in an error: a scalar as Go prints it, or the name of another value's type. */
+export function showValue(value: Value): string {
+  if (typeof value === 'string') return value;
+  if (typeof value === 'number') return showDouble(value);
+  if (typeof value === 'bigint' || typeof value === 'boolean') return String(value);
+  if (value instanceof Uint) return String(value.value);
+  return value instanceof Unreadable ? value.error.message : longTypeName(kindOf(value));
 }
 
 function conversionError(from: string, to: string): CelError {

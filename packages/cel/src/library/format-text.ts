@@ -7,6 +7,7 @@ import { type Type, unwrapped } from '../types/types.ts';
 import {
   CelCostError,
   CelError,
+  compare,
   Duration,
   isMapValue,
   kindOf,
@@ -336,15 +337,17 @@ function* plain(value: List | MapValue, pace: FormatPace): Generator<void, strin
     }
     return `[${text}]`;
   }
-  const entries: string[] = [];
+  const entries: { readonly key: string; readonly shown: string }[] = [];
   for (const key of value.keys()) {
     if (pace.isStepOver()) yield;
     const member = value.get(key) ?? null;
     const shown = isCollection(member) ? yield* plain(member, pace) : innerScalar(member, pace);
-    entries.push(`${innerScalar(key, pace)}:${shown}`);
+    entries.push({ key: innerScalar(key, pace), shown });
   }
-  const order = (left: string, right: string) => (left < right ? -1 : left > right ? 1 : 0);
-  return `{${(yield* sortSteps(entries, order, pace.isStepOver)).join(', ')}}`;
+  type Entry = (typeof entries)[number];
+  const order = (left: Entry, right: Entry) => compare(left.key, right.key) ?? 0;
+  const sorted = yield* sortSteps(entries, order, pace.isStepOver);
+  return `{${sorted.map(({ key, shown }) => `${key}:${shown}`).join(', ')}}`;
 }
 
 function scalar(value: Value, { tally }: FormatPace): string {

@@ -41,8 +41,11 @@ function quantity(amount: Amount): Quantity {
   return new Quantity({ type: quantityType, value: amount, key: String(amount.nano) });
 }
 
+/** Parses a quantity, which may have blanks around it only in JSON. */
+const quantityIn = (text: string) => parseQuantity(text === text.trim() ? text : '');
+
 function parsedQuantity(text: string): Quantity {
-  const parsed = parseQuantity(text);
+  const parsed = quantityIn(text);
   if ('error' in parsed) throw new CelError(parsed.error);
   return quantity({ nano: parsed.nano, scaled: scaledOf(text), exponent: parsedExponent });
 }
@@ -53,7 +56,7 @@ const binarySuffixes = 'Ki Mi Gi Ti Pi Ei'.split(' ');
 /** The representation that Go chooses for a valid quantity by its length; undefined for decimals. */
 function scaledOf(text: string): Scaled | undefined {
   const [, sign, whole = '', fraction = '', suffix = ''] =
-    /^([+-]?)0*(\d*)(?:\.(\d*))?(.*)$/.exec(text.trim()) ?? [];
+    /^([+-]?)0*(\d*)(?:\.(\d*))?(.*)$/.exec(text) ?? [];
   const digits = `${whole === '' ? '0' : whole}${fraction}`;
   const value = BigInt(sign === '-' ? `-${digits}` : digits);
   const bits = 10 * (binarySuffixes.indexOf(suffix) + 1);
@@ -134,7 +137,7 @@ const signOf = (amount: bigint) => (amount < 0n ? -1n : amount > 0n ? 1n : 0n);
 /** The Kubernetes library for quantities such as `500m` and `1Gi`. */
 export const quantities: Library = [
   [`quantity(string): ${quantityType}`, parsing(parsedQuantity)],
-  ['isQuantity(string): bool', parsing((text) => !('error' in parseQuantity(text)))],
+  ['isQuantity(string): bool', parsing((text) => !('error' in quantityIn(text)))],
   // kube-apiserver documents the method but declares the function.
   [`${quantityType}.sign(): int`, ([value]) => signOf(nano(value))],
   [`sign(${quantityType}): int`, ([value]) => signOf(nano(value))],

@@ -368,8 +368,7 @@ function isZero(value: Value): boolean {
   if (value instanceof List) return value.items.length === 0;
   if (isMapValue(value)) return value.isDeclared !== true && value.size === 0;
   if (value instanceof Duration) return value.nanos === 0n;
-  if (value instanceof Timestamp) return value.nanos === timeMin;
-  return value instanceof Optional && value.value === undefined;
+  return value instanceof Timestamp && value.nanos === timeMin;
 }
 
 function inner(value: Value | undefined): Value | undefined {

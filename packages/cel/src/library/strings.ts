@@ -8,10 +8,10 @@ import {
   type Run,
   seldomLong,
 } from '../types/functions.ts';
-import { CelError, List, Unreadable, type Value } from '../values.ts';
+import { CelError, List, type Value } from '../values.ts';
 import { asInt, asList, asText } from './arguments.ts';
-import { callCost, patternCost, shownKey, sizeCost, traversalCost } from './arithmetic.ts';
-import { showDouble } from './conversions.ts';
+import { callCost, patternCost, sizeCost, traversalCost } from './arithmetic.ts';
+import { showValue } from './conversions.ts';
 import { formatSteps } from './format-text.ts';
 import { indexInSteps, isShortSearch, lastIndexInSteps } from './search.ts';
 
@@ -262,21 +262,13 @@ const join = divided(function* ([list, separator = ''], context) {
   for (const item of asList(list).items) {
     context.work(1);
     if (context.isStepOver()) yield;
-    if (typeof item !== 'string') throw new CelError(`join: invalid input: ${shownItem(item)}`);
+    if (typeof item !== 'string') throw new CelError(`join: invalid input: ${showValue(item)}`);
     size += codePointCount(item) + gap;
     texts.push(item);
   }
   context.spend(callCost(Math.max(size, 0) * 2));
   return yield* joined(texts, asText(separator), context);
 });
-
-/** An item that is not a text, in an error. */
-const shownItem = (item: Value) =>
-  typeof item === 'number'
-    ? showDouble(item)
-    : item instanceof Unreadable
-      ? item.error.message
-      : shownKey(item);
 
 const quoted: Readonly<Record<string, string>> = {
   '\u0007': '\\a',

@@ -77,7 +77,7 @@ function binding({ args, at }: CallExpr): Expr {
 
 function has({ args, at }: CallExpr): Expr {
   const [arg] = args;
-  if (arg?.kind !== 'select' || arg.test || arg.optional) {
+  if (arg?.kind !== 'select' || arg.optional) {
     throw new LexError(arg?.at ?? at, 'invalid argument to has() macro');
   }
   return { ...arg, at, test: true };

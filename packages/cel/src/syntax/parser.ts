@@ -279,11 +279,7 @@ class Parser {
       throw new LexError(dot.at, `reserved identifier: ${text}`);
     if (kind === 'name' && !keywords.has(text) && !text.startsWith('`'))
       return this.#named(`.${text}`, at);
-    const problem =
-      keywords.has(text) && text !== 'in'
-        ? `mismatched input '${text}' expecting IDENTIFIER`
-        : `no viable alternative at input '.${kind === 'end' ? '' : text}'`;
-    throw new LexError(at, `Syntax error: ${problem}`);
+    throw noName(token, '.');
   }
 
   #literal(): Expr {
@@ -354,6 +350,7 @@ class Parser {
     this.#next = end + 1;
     const fields: StructField[] = [];
     let height = 0;
+    this.#skipComma('}');
     while (!this.#is('}')) {
       const optional = this.#accept('?') !== undefined;
       const field = this.#take();
@@ -368,10 +365,17 @@ class Parser {
     return { kind: 'struct', at: brace.at ?? at, name: full, fields };
   }
 
+  /** A comma may be all that is between two brackets. */
+  #skipComma(end: ']' | '}'): void {
+    const isEmpty = this.#is(',') && this.#tokens[this.#next + 1]?.text === end;
+    if (isEmpty) this.#take();
+  }
+
   #list(): Expr {
     const { at } = this.#expect('[');
     const items: { value: Expr; optional: boolean }[] = [];
     let height = 0;
+    this.#skipComma(']');
     while (!this.#is(']')) {
       const optional = this.#accept('?') !== undefined;
       items.push({ value: this.#expression(), optional });
@@ -388,6 +392,7 @@ class Parser {
     const { at } = this.#expect('{');
     const entries: MapEntry[] = [];
     let height = 0;
+    this.#skipComma('}');
     while (!this.#is('}')) {
       const optional = this.#accept('?') !== undefined;
       const key = this.#expression();
@@ -428,8 +433,7 @@ class Parser {
     const optional = this.#accept('?') !== undefined;
     const token = this.#take();
     if (token.kind !== 'name' || keywords.has(token.text)) {
-      const input = `.${optional ? '?' : ''}${token.kind === 'end' ? '' : token.text}`;
-      throw new LexError(token.at, `Syntax error: no viable alternative at input '${input}'`);
+      throw noName(token, optional ? '.?' : '.');
     }
     const field = token.text.replaceAll('`', '');
     const paren = optional || field !== token.text ? undefined : this.#accept('(');
@@ -440,6 +444,15 @@ class Parser {
     const args = this.#arguments();
     return this.#expanded({ kind: 'call', at: paren.at, name: token.text, target: operand, args });
   }
+}
+
+/** The error of a token that is not the name after a dot. */
+function noName({ kind, text, at }: Token, dot: '.' | '.?'): LexError {
+  const problem =
+    keywords.has(text) && text !== 'in' && dot === '.'
+      ? `mismatched input '${text}' expecting IDENTIFIER`
+      : `no viable alternative at input '${dot}${kind === 'end' ? '' : text}'`;
+  return new LexError(at, `Syntax error: ${problem}`);
 }
 
 function call(name: string, at: number, args: readonly Expr[]): Expr {
