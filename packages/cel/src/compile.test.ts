@@ -424,6 +424,10 @@ describe('invalid expressions', () => {
       'parsing precision: error while converting precision to integer: strconv.Atoi: parsing "": ',
     ],
     ["'%.5'.format([1.0])", 'parsing precision: could not find end of precision specifier'],
+    [
+      "'%d'.format(['%'.format([1])]) == ''",
+      /1:24: unexpected end of string[^E]*ERROR: <input>:1:24: error during formatting/,
+    ],
     ['nope.a.startsWith(1)', "overload for 'startsWith' applied to 'dyn.(int)'"],
     ['(1).a.startsWith(1)', "overload for 'startsWith' applied to 'dyn.(int)'"],
     [

@@ -95,7 +95,8 @@ function* literalIssues(expr: Expr, types: Types): Generator<void, readonly Issu
       yield;
     }
   }
-  return issues;
+  // At one position, cel-go reports an inner expression first.
+  return issues.reverse();
 }
 
 /** The work of finding the issues of a node, compared with that of an operator. */
