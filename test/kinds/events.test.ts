@@ -148,6 +148,13 @@ describe('new Events', () => {
       const { body } = await post(`2030-02-30T01:00:00.000000${zone}`);
       expect(body.message).toContain(`time zone offset ${part} out of range`);
     }
+    for (const text of ['9999-12-31T23:59:59.000000-00:01', '0000-01-01T00:00:00.000000+00:01']) {
+      const { status, body } = await post(text);
+      expect([status, body.message]).toEqual([
+        400,
+        expect.stringContaining(`parsing time "${text}": year outside of range [0,9999]`),
+      ]);
+    }
     const made = await post('2030-01-01T01:00:00.000120+01:00');
     expect(made.body.eventTime).toBe('2030-01-01T00:00:00.000120Z');
   });

@@ -53,6 +53,18 @@ describe('names', () => {
 });
 
 describe('quantities', () => {
+  test.each(['1000e256', `${'1'.repeat(254)}.5`])(
+    'whose stored form would not be a quantity are refused: %s',
+    async (memory) => {
+      const resources = { limits: { memory } };
+      const answer = await server.post(`${pods}${dryRun}`, pod('huge', {}, resources));
+      expect([answer.status, answer.body.message]).toEqual([
+        400,
+        expect.stringContaining('unable to parse'),
+      ]);
+    },
+  );
+
   test('of equal amounts make a pod guaranteed, however they are spelled', async () => {
     const limits = { cpu: '1', memory: '1Gi' };
     const requests = { cpu: '1.000', memory: '1073741824' };

@@ -44,7 +44,7 @@ test.each(['', '1 Gi', 'abc', '1Gx', '1.2.3', '1m5x'])('%j is not a quantity', (
   expect(stored(text)).toMatch(/^quantities must match the regular expression '\^\(\[\+-\]/);
 });
 
-test.each(['--1', '1K', '1KK', '1Mm', '1e', '1ee3', '1e999999999'])(
+test.each(['--1', '1K', '1KK', '1Mm', '1e', '1ee3', '1e999999999', '1000e256'])(
   '%j has an unknown suffix',
   (text) => {
     expect(stored(text)).toBe("unable to parse quantity's suffix");
@@ -61,6 +61,15 @@ test.each([
 ])('the thousandths of %s are %s', (text, expected) => {
   const quantity = parseQuantity(text);
   expect('error' in quantity ? quantity : milliValue(quantity)).toBe(expected);
+});
+
+test.each([
+  [`${'1'.repeat(256)}`, `${'1'.repeat(256)}`],
+  [`${'1'.repeat(254)}.5`, 'unable to parse numeric part of quantity'],
+  [`${'1'.repeat(252)}e256`, 'unable to parse numeric part of quantity'],
+  ['10e255', '10e255'],
+])('the stored form of %s is a quantity', (text, expected) => {
+  expect(stored(text)).toBe(expected);
 });
 
 test('equal amounts have equal billionths', () => {

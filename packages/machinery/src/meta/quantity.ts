@@ -20,6 +20,8 @@ interface Parts {
 
 const form = /^([+-]?)0*(\d*)(?:\.(\d*))?([eEinumkKMGTP]*[-+]?\d*)$/;
 const formText = '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$';
+const numericError = 'unable to parse numeric part of quantity';
+const suffixError = "unable to parse quantity's suffix";
 /** Longer texts are rejected, because conversion is quadratic in the number of digits. */
 const lengthMax = 256;
 const exponentMax = 256;
@@ -45,12 +47,12 @@ const fastDigits = 18;
 export function parseQuantity(input: string): Quantity | { readonly error: string } {
   const text = input.trim();
   if (text === '0') return { nano: 0n, text };
-  if (text.length > lengthMax) return { error: 'unable to parse numeric part of quantity' };
+  if (text.length > lengthMax) return { error: numericError };
   const match = text === '' ? null : form.exec(text);
   if (match === null)
     return { error: `quantities must match the regular expression '${formText}'` };
   const suffix = suffixOf(match[4] ?? '');
-  if (suffix === undefined) return { error: "unable to parse quantity's suffix" };
+  if (suffix === undefined) return { error: suffixError };
   const parts: Parts = {
     isNegative: match[1] === '-',
     whole: match[2] === '' ? '0' : (match[2] ?? '0'),
@@ -59,7 +61,11 @@ export function parseQuantity(input: string): Quantity | { readonly error: strin
   };
   const nano = amountOf(parts);
   if (isCanonical(parts)) return { nano, text };
-  return { nano, text: print(nano, parts.format) };
+  const printed = print(nano, parts.format);
+  // The stored text must be a quantity, too.
+  if (printed.length > lengthMax) return { error: numericError };
+  const [, exponent = '0'] = printed.split('e');
+  return Number(exponent) > exponentMax ? { error: suffixError } : { nano, text: printed };
 }
 
 function suffixOf(suffix: string): Pick<Parts, 'format' | 'exponent'> | undefined {
@@ -144,7 +150,7 @@ export function milliValue({ nano, text }: Quantity): bigint {
   const rest = nano % million;
   const milli = nano / million + (rest === 0n ? 0n : rest > 0n ? 1n : -1n);
   const wrapped = BigInt.asIntN(64, milli);
-  return wrapped !== milli && /[GTPE]$|e(?:9|\d\d)$/.test(text) ? 0n : wrapped;
+  return wrapped !== milli && /[GTPE]$|e(?:9|\d{2,})$/.test(text) ? 0n : wrapped;
 }
 
 /** Sums amounts and prints the result in the format of the first nonzero one. */

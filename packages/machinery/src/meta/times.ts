@@ -67,7 +67,8 @@ const wellFormed =
   /^(\d{4})-(\d\d)-(\d\d)T(\d\d?):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))$/;
 
 /**
- * Parses an RFC 3339 time. Returns Go's error message for a malformed one.
+ * Parses an RFC 3339 time whose year in UTC has four digits. Returns Go's error message for a
+ * malformed one.
  * @param digits 6 requires exactly six fractional digits; 0 accepts any fraction
  */
 export function parseGoTime(text: string, digits: 0 | 6 = 0): ParsedTime {
@@ -84,9 +85,16 @@ export function parseGoTime(text: string, digits: 0 | 6 = 0): ParsedTime {
   const at = new Date(0);
   at.setUTCFullYear(part(1), part(2) - 1, part(3));
   at.setUTCHours(part(4), part(5), part(6));
-  const micros = Number((match[7] ?? '').slice(0, 6).padEnd(6, '0'));
-  return { ms: at.getTime() - offset, micros };
+  const ms = at.getTime() - offset;
+  // Its text in UTC could not be parsed again.
+  if (!(ms >= msMin && ms <= msMax)) {
+    return { error: `parsing time ${timeQuoted(text)}: year outside of range [0,9999]` };
+  }
+  return { ms, micros: Number((match[7] ?? '').slice(0, 6).padEnd(6, '0')) };
 }
+
+const msMin = Date.parse('0000-01-01T00:00:00Z');
+const msMax = Date.parse('9999-12-31T23:59:59Z');
 
 function rangeError(part: (index: number) => number): string | undefined {
   if (part(2) < 1 || part(2) > 12) return 'month';

@@ -455,7 +455,7 @@ class Parser {
     }
     const plain = text.replaceAll('_', '');
     const isInteger = /^[+-]?(?:\d+|0[xX][\da-fA-F]+|0[oO][0-7]+|0[bB][01]+)$/.test(plain);
-    const isFloat = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(plain);
+    const isFloat = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/.test(plain);
     if (!isInteger && !isFloat) this.#fail(`bad number syntax: ${JSON.stringify(text)}`);
     const isFloatLiteral = /[.eE]/.test(plain) && !/^[+-]?0[xX]/.test(plain);
     const overflows = () => this.#fail(`integer overflow: ${JSON.stringify(text)}`);
