@@ -305,60 +305,6 @@ describe('DEL-2: options', () => {
   });
 });
 
-describe('DEL-2: grace', () => {
-  const pod = (name: string, more: Record<string, unknown> = {}) => ({
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name },
-    spec: { containers: [{ name: 'c', image: 'i' }], ...more },
-  });
-  const podPath = (name: string) => `/api/v1/namespaces/${namespace}/pods/${name}`;
-  const runningPod = async (name: string, seconds?: number) => {
-    const spec = {
-      nodeName: 'n',
-      ...(seconds === undefined ? {} : { terminationGracePeriodSeconds: seconds }),
-    };
-    const answer = await server.post(`/api/v1/namespaces/${namespace}/pods`, pod(name, spec));
-    expect(answer.status, answer.text).toBe(201);
-  };
-  const secondsLeft = ({ metadata }: { metadata: { deletionTimestamp: string } }) =>
-    (Date.parse(metadata.deletionTimestamp) - Date.now()) / 1000;
-
-  test('DEL-2: a Pod waits for its grace period, which may only be shortened', async () => {
-    await runningPod('graceful', 40);
-    const first = await server.remove(podPath('graceful'));
-    expect(first.status).toBe(200);
-    expect(first.body.metadata.deletionGracePeriodSeconds).toBe(40);
-    expect(secondsLeft(first.body)).toBeGreaterThan(30);
-    expect(secondsLeft(first.body)).toBeLessThanOrEqual(40);
-    const longer = await server.remove(`${podPath('graceful')}?gracePeriodSeconds=90`);
-    expect(longer.body.metadata.deletionTimestamp).toBe(first.body.metadata.deletionTimestamp);
-    const shorter = await server.remove(podPath('graceful'), { gracePeriodSeconds: 10 });
-    expect(shorter.body.metadata.deletionGracePeriodSeconds).toBe(10);
-    const before = Date.parse(first.body.metadata.deletionTimestamp);
-    expect(Date.parse(shorter.body.metadata.deletionTimestamp)).toBe(before - 30_000);
-    const now = await server.remove(podPath('graceful'), { gracePeriodSeconds: 0 });
-    expect(now.status).toBe(200);
-    expect((await server.get(podPath('graceful'))).status).toBe(404);
-  });
-
-  test('DEL-2: a negative period counts as one second', async () => {
-    await runningPod('negative');
-    const answer = await server.remove(podPath('negative'), { gracePeriodSeconds: -3 });
-    expect(answer.body.metadata.deletionGracePeriodSeconds).toBe(1);
-  });
-
-  test('DEL-2: unscheduled Pods and kinds without a grace period are removed at once', async () => {
-    const pods = `/api/v1/namespaces/${namespace}/pods`;
-    await server.post(pods, pod('unbound'));
-    expect((await server.remove(podPath('unbound'), { gracePeriodSeconds: 60 })).status).toBe(200);
-    expect((await server.get(podPath('unbound'))).status).toBe(404);
-    const { path } = await made();
-    await server.remove(path, { gracePeriodSeconds: 60 });
-    expect((await server.get(path)).status).toBe(404);
-  });
-});
-
 describe('DEL-3: deletecollection', () => {
   test('DEL-3: removes what the selectors match and keeps the rest', async () => {
     const own = await freshNamespace(server);

@@ -85,12 +85,12 @@ export function markForDeletion(
   const left = metadata.deletionGracePeriodSeconds ?? 0;
   const requested = plan.options.gracePeriodSeconds;
   if (metadata.deletionTimestamp !== undefined && left > 0 && requested !== undefined) {
-    const end = Date.parse(metadata.deletionTimestamp) - (left - requested) * 1000;
-    metadata.deletionTimestamp = formatTime(end);
+    const start = Date.parse(metadata.deletionTimestamp) - graceMs(left);
+    metadata.deletionTimestamp = formatTime(start + graceMs(requested));
     metadata.deletionGracePeriodSeconds = requested;
   } else if (metadata.deletionTimestamp === undefined) {
     const grace = graceSeconds(plan, object) ?? 0;
-    metadata.deletionTimestamp = formatTime(nowMs + grace * 1000);
+    metadata.deletionTimestamp = formatTime(nowMs + graceMs(grace));
     // An object that waits for more than the finalizers in its metadata gets no grace period.
     if (options.isGraceful) metadata.deletionGracePeriodSeconds = grace;
     if ((metadata.generation ?? 0) > 0) metadata.generation = (metadata.generation ?? 0) + 1;
@@ -119,8 +119,14 @@ export function deletionOverrides(plan: DeletePlan, object: ApiObject): JsonObje
  */
 function graceSeconds({ target, options }: DeletePlan, object: ApiObject): number | undefined {
   if (object.metadata.deletionTimestamp !== undefined) return undefined;
-  return target.def.strategy.gracePeriod?.(object, options.gracePeriodSeconds);
+  const seconds = target.def.strategy.gracePeriod?.(object, options.gracePeriodSeconds);
+  return seconds === undefined ? undefined : Math.min(seconds, Number.MAX_SAFE_INTEGER);
 }
+
+/** The longest duration of Go in seconds, 292 years, so that the time of a deletion can be written. */
+const durationSecondsMax = 9_223_372_036;
+
+const graceMs = (seconds: number) => Math.min(seconds, durationSecondsMax) * 1000;
 
 /**
  * The finalizers after a deletion. Without a policy, those of the garbage collector stay; without
