@@ -16,6 +16,7 @@ import {
   trafficBetween,
 } from '@wheelhouse/console/testing';
 import { systemClock } from '@wheelhouse/machinery';
+import { FakeClock } from '@wheelhouse/machinery/testing';
 import { describe, expect, test } from 'vitest';
 import { mustCreate } from '../authentication/token-users.ts';
 
@@ -101,6 +102,32 @@ describe('inventory and activity', () => {
       end();
     }
   });
+});
+
+test('CLIENT-4: changes between two watches are reported', async () => {
+  const namespace = await freshNamespace(server);
+  const clock = new FakeClock();
+  const seen: string[] = [];
+  let watches = 0;
+  // The first watch ends at once.
+  const ending: typeof api = {
+    ...api,
+    stream: async (request) => {
+      watches += 1;
+      return watches === 1 ? (async function* () {})() : api.stream(request);
+    },
+  };
+  const end = followActivity({
+    ...{ api: ending, clock, kinds: [kindNamed(discovery.kinds, 'configmaps')] },
+    onActivity: ({ target }) => seen.push(target.name),
+  });
+  await eventually(async () => watches === 1, 'the first watch');
+  await create(namespace, 'between');
+  await eventually(async () => {
+    clock.advance(3_000);
+    return seen.includes('between');
+  }, 'the change');
+  end();
 });
 
 describe('several namespaces', () => {

@@ -127,6 +127,15 @@ describe.skipIf(chromium === undefined)('writing', { timeout }, () => {
     expect(text).toContain('ratio: 2.5');
     expect(text).toContain('- second: 2');
     expect(text).not.toContain('first');
+    await screen.click('Edit as form');
+    await screen.fill('name', 'typed');
+    // The keys of the editor work in the form, too.
+    await screen.page.keyboard.down('Control');
+    await screen.press('s');
+    await screen.page.keyboard.up('Control');
+    const path = `/apis/forms.example.com/v1/namespaces/${namespace}/notes/typed`;
+    await eventually(async () => (await on.server.get(path)).status === 200, 'the object');
+    expect((await on.server.get(path)).body.spec).toEqual({ ratio: 2.5, notes: [{ second: 2 }] });
   });
 
   test('CLIENT-4: after a conflict, the number of replicas can be confirmed', async () => {

@@ -12,7 +12,7 @@ import { accessibilityFaults, chromium, consoleInBrowser, type Screen } from './
 
 /** Actions that the user may not perform. */
 
-const users = [{ name: 'reader' }, { name: 'editor' }, { name: 'getter' }];
+const users = [{ name: 'reader' }, { name: 'editor' }, { name: 'getter' }, { name: 'lister' }];
 const on = consoleInBrowser((console) => startWithUsers(users, { console }));
 let namespace: string;
 
@@ -179,6 +179,17 @@ describe.skipIf(chromium === undefined)('permissions', { timeout }, () => {
       'new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))',
     );
     expect(await screen.texts('.notice')).toEqual([]);
+  });
+
+  test('CLIENT-4: a list that may not be watched can be refreshed', async () => {
+    const rule = { apiGroups: [''], resources: ['configmaps'], verbs: ['list'] };
+    await grant('lister', [rule]);
+    const screen = await opened('lister', table());
+    await screen.expectText('2 objects');
+    await screen.expectText('Not live');
+    await mustCreate(on.server, `/api/v1/namespaces/${namespace}/configmaps`, configMap('three'));
+    await screen.click('Refresh');
+    await screen.expectText('3 objects');
   });
 
   test('CLIENT-4: actions are offered if access reviews fail', async () => {

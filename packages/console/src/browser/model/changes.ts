@@ -101,22 +101,19 @@ export function threeWay(of: {
 }): ThreeWay[] {
   const mine = changesBetween(of.base, of.mine);
   const theirs = changesBetween(of.base, of.theirs);
-  const isShared = (change: Change) =>
-    theirs.some(
-      (theirChange) => samePath(change, theirChange) && jsonEqual(change.after, theirChange.after),
-    );
-  const ownChanges = mine.filter((change) => !isShared(change));
+  const theirsByPath = new Map(theirs.map((change) => [pathText(change.path), change]));
+  const ownChanges = mine.filter((change) => {
+    const same = theirsByPath.get(pathText(change.path));
+    return same === undefined || !jsonEqual(change.after, same.after);
+  });
   const attribute = (
     changes: readonly Change[],
     others: readonly Change[],
     by: 'mine' | 'theirs',
-  ) =>
-    changes.map(
-      (change): ThreeWay => ({
-        change,
-        by: others.some((other) => overlaps(change, other)) ? 'both' : by,
-      }),
-    );
+  ) => {
+    const overlaps = overlapsWith(others);
+    return changes.map((change): ThreeWay => ({ change, by: overlaps(change) ? 'both' : by }));
+  };
   return [...attribute(theirs, ownChanges, 'theirs'), ...attribute(ownChanges, theirs, 'mine')];
 }
 
@@ -190,20 +187,30 @@ function byName(items: readonly JsonValue[]): Map<string, JsonValue> | undefined
   return itemByName;
 }
 
-function samePath(left: Change, right: Change): boolean {
-  return pathText(left.path) === pathText(right.path);
+/**
+ * Returns a check for whether the path of a change is within, or around, one of several. List indexes
+ * shift, so changes below an index count as changes of the whole list.
+ */
+function overlapsWith(changes: readonly Change[]): (change: Change) => boolean {
+  const places = new Set<string>();
+  const around = new Set<string>();
+  for (const change of changes) {
+    const paths = pathsTo(change);
+    places.add(paths.at(-1) ?? '');
+    for (const path of paths) around.add(path);
+  }
+  return (change) => {
+    const paths = pathsTo(change);
+    return around.has(paths.at(-1) ?? '') || paths.some((path) => places.has(path));
+  };
 }
 
-/**
- * Whether one path is a prefix of the other. List indexes shift, so lists are compared as a whole.
- */
-function overlaps(left: Change, right: Change): boolean {
-  const length = Math.min(left.path.length, right.path.length);
-  for (let index = 0; index < length; index += 1) {
-    const [step, otherStep] = [left.path[index], right.path[index]];
-    const isIndex = typeof step === 'number' || typeof otherStep === 'number';
-    if (isIndex && typeof step !== 'string' && typeof otherStep !== 'string') return true;
-    if (JSON.stringify(step) !== JSON.stringify(otherStep)) return false;
+/** The paths from the root to a change, or to the list with the first index in its path. */
+function pathsTo({ path }: Change): string[] {
+  const index = path.findIndex((step) => typeof step === 'number');
+  const paths = [''];
+  for (const step of index < 0 ? path : path.slice(0, index)) {
+    paths.push(`${paths.at(-1)}${JSON.stringify(step)}\n`);
   }
-  return true;
+  return paths;
 }

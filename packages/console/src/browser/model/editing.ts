@@ -334,7 +334,7 @@ export async function applyManifests(
   const done: Applied[] = [];
   for (const manifest of manifests) {
     done.push(await applyOne(api, manifest, options));
-    options.onProgress?.([...done]);
+    options.onProgress?.(done);
   }
   return done;
 }

@@ -1,5 +1,5 @@
 import { jsonObject } from '@wheelhouse/machinery';
-import type { Clock, JsonObject, Timer } from '@wheelhouse/machinery/browser';
+import type { Clock, JsonObject } from '@wheelhouse/machinery/browser';
 import type { Api } from './api.ts';
 import { ApiFailure, failureOf, isTransient, messageOf, objectOf, textOf } from './failure.ts';
 import { collectionPath, type Kind } from './kinds.ts';
@@ -158,7 +158,6 @@ class WatchedTable implements TableStore {
   readonly #onChange: () => void;
   readonly #onRow: (change: RowChange, row: TableRow) => void;
   #abort = new AbortController();
-  #timer: Timer | undefined;
   #rows = new TableRows();
   #columns: readonly TableColumn[] = [];
   #state: TableState = { phase: 'listing' };
@@ -209,7 +208,6 @@ class WatchedTable implements TableStore {
   }
 
   close(): void {
-    this.#timer?.stop();
     this.#abort.abort(new Error('closed'));
   }
 
@@ -352,10 +350,7 @@ class WatchedTable implements TableStore {
     const retryInMs = Math.max(retryAfterMs, backoffMs * (0.5 + this.#random() / 2));
     this.#failures += 1;
     this.#set({ phase: 'waiting', message: messageOf(error), retryInMs });
-    return new Promise((resolve) => {
-      signal.addEventListener('abort', () => resolve(), { once: true });
-      this.#timer = this.#clock.after(retryInMs, resolve);
-    });
+    return pause(this.#clock, retryInMs, signal);
   }
 
   #set(state: TableState): void {
@@ -364,11 +359,25 @@ class WatchedTable implements TableStore {
   }
 }
 
+/** Resolves after a delay, or when the signal aborts. */
+export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      timer.stop();
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = clock.after(delayMs, end);
+    signal.addEventListener('abort', end);
+    if (signal.aborted) end();
+  });
+}
+
 /**
  * Whether the version or continue token has expired, or is newer than any version of the server,
  * which happens after the server loses its data.
  */
-function isStaleVersion(error: unknown): boolean {
+export function isStaleVersion(error: unknown): boolean {
   if (!(error instanceof ApiFailure)) return false;
   const { code, reason, causes } = error;
   if (code === 410 || reason === 'Expired' || reason === 'Gone') return true;

@@ -169,6 +169,16 @@ describe('values', () => {
     ).toBeUndefined();
   });
 
+  test('CLIENT-4: thousands of changes of both sides are compared at once', () => {
+    const value = (text: string) =>
+      Object.fromEntries(Array.from({ length: 4_000 }, (_, index) => [`name-${index}`, text]));
+    const startMs = performance.now();
+    const ways = threeWay({ base: value('1'), mine: value('2'), theirs: value('3') });
+    expect(ways).toHaveLength(8_000);
+    expect(new Set(ways.map(({ by }) => by))).toEqual(new Set(['both']));
+    expect(performance.now() - startMs).toBeLessThan(2_000);
+  });
+
   test('CLIENT-4: changes as text keep all digits', () => {
     const after = { big: { exact: 9223372036854775807n } };
     expect(changesText(changesBetween({}, after))).toBe('+big: {"exact":9223372036854775807}\n');

@@ -49,3 +49,18 @@ test('CLIENT-4: a removed field is attributed to its previous owner', () => {
   const after = objectOf({ b: '1' }, { alpha: { 'f:z': {} }, beta: { 'f:b': {} } });
   expect(attributed(before, after)).toEqual(['beta: data.a']);
 });
+
+test('CLIENT-4: the writers of thousands of changes are found at once', () => {
+  const names = Array.from({ length: 4_000 }, (_, index) => `name-${index}`);
+  const data = (value: string): JsonObject => Object.fromEntries(names.map((n) => [n, value]));
+  const fields = Object.fromEntries(names.map((name) => [`f:${name}`, {}]));
+  const startMs = performance.now();
+  const [first, ...others] = changesByManager(
+    objectOf(data('1'), { alpha: { '.': {} } }),
+    objectOf(data('2'), { alpha: { '.': {} }, beta: fields }),
+  );
+  expect(first).toMatchObject({ manager: 'beta' });
+  expect(first?.changes).toHaveLength(names.length);
+  expect(others).toEqual([]);
+  expect(performance.now() - startMs).toBeLessThan(2_000);
+});

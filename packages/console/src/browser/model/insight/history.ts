@@ -95,11 +95,12 @@ export function changesByManager(before: JsonObject, after: JsonObject): Managed
   const changes = changesBetween(before, after).filter(
     ({ path: [first, second] }) => first !== 'metadata' || !ignoredFields.has(String(second)),
   );
-  const writers = newEntries(before, after);
-  const previousEntries = newEntries(after, before);
+  const [ownersBefore, ownersAfter] = [ownedIn(before), ownedIn(after)];
+  const writers = newEntries(ownersBefore, ownersAfter);
+  const previousEntries = newEntries(ownersAfter, ownersBefore);
   const groups = new Map<string, { owner: FieldOwner | undefined; changes: Change[] }>();
   for (const change of changes) {
-    const owner = writerOf(change, { after, writers, previousEntries });
+    const owner = writerOf(change, { owners: ownersAfter, writers, previousEntries })?.owner;
     const key = owner === undefined ? '' : `${owner.manager} ${owner.subresource}`;
     const group = groups.get(key) ?? { owner, changes: [] };
     group.changes.push(change);
@@ -112,34 +113,53 @@ export function changesByManager(before: JsonObject, after: JsonObject): Managed
   }));
 }
 
-/** Managed-fields entries of the second object that are not in the first. */
-function newEntries(before: JsonObject, after: JsonObject): readonly FieldOwner[] {
-  const entries = new Set(fieldOwners(before).map((owner) => JSON.stringify(owner)));
-  return fieldOwners(after).filter((owner) => !entries.has(JSON.stringify(owner)));
+/** A managed-fields entry, whose fields are found without a search. */
+interface Owned {
+  readonly owner: FieldOwner;
+  readonly fields: ReadonlySet<string>;
+  /** The paths that enclose the fields. */
+  readonly around: ReadonlySet<string>;
+}
+
+function ownedIn(object: JsonObject): Owned[] {
+  return fieldOwners(object).map((owner) => ({
+    owner,
+    fields: new Set(owner.fields),
+    around: new Set(owner.fields.flatMap(pathsAround)),
+  }));
+}
+
+/** The paths that enclose another: `a` and `a.b` for `a.b[0]`. */
+function pathsAround(path: string): string[] {
+  return [...path.matchAll(/[.[]/g)].map(({ index }) => path.slice(0, index));
+}
+
+/** The second entries that are not among the first. */
+function newEntries(before: readonly Owned[], after: readonly Owned[]): readonly Owned[] {
+  const entries = new Set(before.map(({ owner }) => JSON.stringify(owner)));
+  return after.filter(({ owner }) => !entries.has(JSON.stringify(owner)));
 }
 
 function writerOf(
   { path, after: value }: Change,
   entries: {
-    readonly after: JsonObject;
+    readonly owners: readonly Owned[];
     /** Managers whose entry has changed, which means that they wrote. */
-    readonly writers: readonly FieldOwner[];
+    readonly writers: readonly Owned[];
     /** Their previous entries, and the removed entries. */
-    readonly previousEntries: readonly FieldOwner[];
+    readonly previousEntries: readonly Owned[];
   },
-): FieldOwner | undefined {
-  const { after, writers, previousEntries } = entries;
+): Owned | undefined {
+  const { owners, writers, previousEntries } = entries;
   const text = pathText(path);
-  const has = ({ fields }: FieldOwner): boolean =>
-    fields.some((field) => field === text || isWithin(field, text));
-  const surrounds = ({ fields }: FieldOwner): boolean =>
-    fields.some((field) => isWithin(text, field));
+  const enclosing = pathsAround(text);
+  const has = ({ fields, around }: Owned): boolean => fields.has(text) || around.has(text);
+  const surrounds = ({ fields }: Owned): boolean => enclosing.some((field) => fields.has(field));
   // A removed field has no owner anymore; its previous owner most likely removed it.
   if (value === undefined)
     return previousEntries.find(has) ?? previousEntries.find(surrounds) ?? writers[0];
   // A second write within the same second leaves the entry unchanged. The creator of a map owns it,
   // but not the members that others add.
-  const owners = fieldOwners(after);
   return (
     writers.find(has) ??
     owners.findLast(has) ??
@@ -147,9 +167,4 @@ function writerOf(
     owners.findLast(surrounds) ??
     writers[0]
   );
-}
-
-/** Whether a field is inside another. */
-function isWithin(field: string, outer: string): boolean {
-  return field.startsWith(outer) && /^[.[]/.test(field.slice(outer.length));
 }

@@ -4,6 +4,7 @@ import type { Api } from '../api.ts';
 import { ApiFailure, failureOf, messageOf, objectOf, objectsOf, textOf } from '../failure.ts';
 import { collectionPath, type Kind, type ObjectName } from '../kinds.ts';
 import { fieldOwners } from '../ownership.ts';
+import { isStaleVersion, pause } from '../table-store.ts';
 
 /** The number of objects of a kind; undefined with the reason if it is unknown. */
 export interface KindCount {
@@ -77,7 +78,7 @@ export function followedKinds(kinds: readonly Kind[], streamsMax: number): Kind[
 }
 
 /**
- * Watches kinds from now on and reports each change. Restarts ended watches after a delay; skips
+ * Watches kinds from now on and reports each change. Continues ended watches after a delay; skips
  * kinds that the user may not watch. Returns a function that stops all watches.
  */
 export function followActivity(options: {
@@ -89,53 +90,55 @@ export function followActivity(options: {
   const { api, clock, kinds, onActivity } = options;
   const abort = new AbortController();
   const { signal } = abort;
-  const pause = (): Promise<void> =>
-    new Promise((resolve) => {
-      const timer = clock.after(rewatchMs, resolve);
-      signal.addEventListener('abort', () => {
-        timer.stop();
-        resolve();
-      });
-    });
   const writers = createWriterTracker();
   const follow = async (kind: Kind): Promise<void> => {
+    let version = '';
     while (!signal.aborted) {
       try {
-        await watchFromNow({ api, kind, signal }, (type, metadata) => {
+        version ||= await currentVersion(api, kind, signal);
+        for await (const { type, metadata } of await changesSince({ api, kind, signal, version })) {
+          version = textOf(metadata, 'resourceVersion') || version;
+          if (type !== 'ADDED' && type !== 'MODIFIED' && type !== 'DELETED') continue;
           onActivity({
             type,
             target: targetOf(kind, metadata),
-            resourceVersion: textOf(metadata, 'resourceVersion'),
+            resourceVersion: version,
             manager: writers.writerOf(metadata),
             atMs: clock.now(),
           });
-        });
+        }
       } catch (error) {
         if (error instanceof ApiFailure && [401, 403, 404, 405].includes(error.code)) return;
+        if (isStaleVersion(error)) version = '';
       }
-      await pause();
+      await pause(clock, rewatchMs, signal);
     }
   };
   for (const kind of kinds) void follow(kind);
   return () => abort.abort(new Error('closed'));
 }
 
-async function watchFromNow(
-  of: { readonly api: Api; readonly kind: Kind; readonly signal: AbortSignal },
-  onChange: (type: Activity['type'], metadata: JsonObject) => void,
-): Promise<void> {
-  const { api, kind, signal } = of;
+async function currentVersion(api: Api, kind: Kind, signal: AbortSignal): Promise<string> {
   const path = collectionPath(kind);
   const list = await api.json({ path, query: { limit: 1 }, accept: metadataType, signal });
-  const resourceVersion = textOf(objectOf(list, 'metadata'), 'resourceVersion');
-  const query = { watch: 1, resourceVersion };
+  return textOf(objectOf(list, 'metadata'), 'resourceVersion');
+}
+
+/** The events of a watch, with bookmarks. */
+async function* changesSince(of: {
+  readonly api: Api;
+  readonly kind: Kind;
+  readonly signal: AbortSignal;
+  readonly version: string;
+}): AsyncGenerator<{ readonly type: string; readonly metadata: JsonObject }> {
+  const { api, kind, signal, version: resourceVersion } = of;
+  const path = collectionPath(kind);
+  const query = { watch: 1, allowWatchBookmarks: 'true', resourceVersion };
   for await (const event of await api.stream({ path, query, accept: objectMetadataType, signal })) {
     const type = textOf(event, 'type');
     const object = objectOf(event, 'object');
     if (type === 'ERROR') throw failureOf(object, { code: 500 });
-    if (type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED') {
-      onChange(type, objectOf(object, 'metadata'));
-    }
+    yield { type, metadata: objectOf(object, 'metadata') };
   }
 }
 

@@ -16,7 +16,7 @@ import {
 import { messageOf } from '../../model/failure.ts';
 import { resourceName } from '../../model/kinds.ts';
 import { type AccessTab, accessTabs } from '../../model/route.ts';
-import { useApp, usePage } from '../parts/app.ts';
+import { useApp, useLatest, usePage } from '../parts/app.ts';
 import {
   Empty,
   Fault,
@@ -69,6 +69,7 @@ function CheckView(props: { readonly namespace: string }) {
   const [user, setUser] = useState('');
   const [groups, setGroups] = useState('');
   const [answer, setAnswer] = useState<AccessDecision | string>();
+  const begin = useLatest();
   const check = async (): Promise<void> => {
     const { dialect } = discovered;
     const name = user.trim();
@@ -76,7 +77,9 @@ function CheckView(props: { readonly namespace: string }) {
     const subject = { user: name, groups: groupNames.filter((group) => group !== '') };
     const isCurrentUser = name === '' && subject.groups.length === 0;
     const of = { dialect, attempt: attempt.read(), ...(isCurrentUser ? {} : { subject }) };
-    setAnswer(await canI(api, of).catch(messageOf));
+    const isLatest = begin();
+    const decision = await canI(api, of).catch(messageOf);
+    if (isLatest()) setAnswer(decision);
   };
   return (
     <>
@@ -244,15 +247,17 @@ function WhoCanView(props: { readonly namespace: string }) {
   const { api, discovered } = useApp();
   const attempt = useAttempt(props.namespace);
   const [found, setFound] = useState<SearchState>();
+  const begin = useLatest();
   const find = async (): Promise<void> => {
     setFound('reading');
+    const isLatest = begin();
     const { namespace, ...permission } = attempt.read();
     const all = await whoCan(api, { dialect: discovered.dialect, permission, namespace });
     const grants = all.grants.filter(
       ({ names }) =>
         names.length === 0 || permission.name === '' || names.includes(permission.name),
     );
-    setFound({ ...all, grants });
+    if (isLatest()) setFound({ ...all, grants });
   };
   return (
     <>

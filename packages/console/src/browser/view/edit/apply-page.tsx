@@ -9,7 +9,7 @@ import {
 import { attemptOn } from '../../model/permissions.ts';
 import { objectRoute } from '../../model/route.ts';
 import { droppedEvent, readFiles } from '../drop-zone.tsx';
-import { useApp, usePage, useRefusal } from '../parts/app.ts';
+import { useApp, useLatest, usePage, useRefusal } from '../parts/app.ts';
 import { Button, Empty, Link, NamespaceInput, Toggle } from '../parts/basics.tsx';
 import { ChangeList, ChangeText } from '../parts/changes.tsx';
 import { defaultManager } from './editing-state.ts';
@@ -22,6 +22,9 @@ interface Results {
   readonly applied: readonly Applied[];
 }
 
+/** Interval at which the results of a run in progress are shown. */
+const progressMs = 250;
+
 /** Previews and applies manifest files. */
 export function ApplyPage() {
   const app = useApp();
@@ -30,26 +33,32 @@ export function ApplyPage() {
   const [namespace, setNamespace] = useState('default');
   const [isForced, setForced] = useState(false);
   const [results, setResults] = useState<Results>();
-  const latest = useRef(0);
+  const begin = useLatest();
   const run = async (
     chosen: readonly ManifestFile[],
     kind: Results['kind'],
     ownership: Ownership = isForced ? 'forced' : 'respected',
   ): Promise<void> => {
-    latest.current += 1;
-    const own = latest.current;
-    const show = (applied: readonly Applied[]): void => {
-      if (own === latest.current) setResults({ kind, applied });
+    const isLatest = begin();
+    let applied: readonly Applied[] = [];
+    const show = (): void => {
+      if (isLatest()) setResults({ kind, applied });
     };
     const { kinds } = app.workspace.discovered ?? app.discovered;
     const manifests = chosen.flatMap((file) => manifestsIn(file, { kinds, namespace }));
-    show([]);
-    await applyManifests(app.api, manifests, {
+    show();
+    // Rendering all results after each of thousands of manifests would take longer than applying them.
+    const timer = app.clock.every(progressMs, show);
+    applied = await applyManifests(app.api, manifests, {
       dryRun: kind === 'dry run' ? 'only' : 'no',
       ownership,
       fieldManager: defaultManager,
-      onProgress: show,
+      onProgress: (done) => {
+        applied = done;
+      },
     });
+    timer.stop();
+    show();
     if (kind === 'applied') app.announce('Applied.');
   };
   const take = (chosen: readonly ManifestFile[]): void => {
@@ -58,13 +67,12 @@ export function ApplyPage() {
     void run(chosen, 'dry run');
   };
   useDropped(take);
-  const [pasted, setPasted] = useState('');
   return (
     <section class="page">
       <header class="heading">
         <h1>Apply manifests</h1>
       </header>
-      <Sources {...{ pasted, setPasted, take }} />
+      <Sources take={take} />
       <div class="bar">
         <NamespaceInput value={namespace} placeholder="default" onText={setNamespace} />
         <Toggle
@@ -146,12 +154,9 @@ function useDropped(take: (files: readonly ManifestFile[]) => void): void {
   }, [app.dropped]);
 }
 
-function Sources(props: {
-  readonly pasted: string;
-  readonly setPasted: (text: string) => void;
-  readonly take: (files: readonly ManifestFile[]) => void;
-}) {
-  const { pasted, setPasted, take } = props;
+function Sources(props: { readonly take: (files: readonly ManifestFile[]) => void }) {
+  const { take } = props;
+  const [pasted, setPasted] = useState('');
   return (
     <div class="sources">
       <label class="file-drop">

@@ -50,8 +50,6 @@ interface CodeEditorProps {
   readonly hover: (text: string, offset: number) => HoverText | undefined;
   readonly onText: (text: string) => void;
   readonly onPlace: (offset: number) => void;
-  readonly onSave: () => void;
-  readonly onValidate: () => void;
   /** A line to scroll to, starting at 1; each new object triggers a scroll. */
   readonly goTo: { readonly line: number } | undefined;
 }
@@ -97,10 +95,6 @@ export function CodeEditor(props: CodeEditorProps) {
 }
 
 function extensionsFor(latest: { readonly current: CodeEditorProps }): Extension[] {
-  const run = (act: (props: CodeEditorProps) => void) => () => {
-    act(latest.current);
-    return true;
-  };
   return [
     lineNumbers(),
     highlightActiveLineGutter(),
@@ -127,8 +121,8 @@ function extensionsFor(latest: { readonly current: CodeEditorProps }): Extension
       if (update.docChanged || update.selectionSet) onPlace(update.state.selection.main.head);
     }),
     keymap.of([
-      { key: 'Mod-s', run: run(({ onSave }) => onSave()) },
-      { key: 'Mod-Enter', run: run(({ onValidate }) => onValidate()) },
+      // The editor's page validates; by default, the key would insert a line.
+      { key: 'Mod-Enter', run: () => true },
       { key: 'Tab', run: acceptCompletion },
       ...completionKeymap,
       ...lintKeymap,

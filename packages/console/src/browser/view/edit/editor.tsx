@@ -51,8 +51,15 @@ function TextEditor(props: EditorOptions & { readonly latestVersion?: string }) 
   const { base, text, replacements } = editing;
   const isOther =
     base !== undefined && latestVersion !== undefined && base.resourceVersion !== latestVersion;
+  const press = (event: KeyboardEvent): void => {
+    if (!event.ctrlKey && !event.metaKey) return;
+    if (event.key !== 's' && event.key !== 'Enter') return;
+    event.preventDefault();
+    if (refusal !== undefined) return;
+    void (event.key === 's' ? editing.save() : editing.validate());
+  };
   return (
-    <div class="editor">
+    <div class="editor" role="group" aria-label="Editor" onKeyDown={press}>
       <Tools {...{ editing, target, as, setAs, refusal }} isNew={props.object === undefined} />
       {refusal !== undefined && (
         <p class="notice plain" role="status">
@@ -78,8 +85,6 @@ function TextEditor(props: EditorOptions & { readonly latestVersion?: string }) 
             label={`${kind.kind} as YAML`}
             onText={(next) => editing.setText(next)}
             onPlace={setPlace}
-            onSave={() => refusal === undefined && void editing.save()}
-            onValidate={() => refusal === undefined && void editing.validate()}
           />
         ) : (
           <SchemaForm {...{ text, schema }} onText={(next) => editing.setText(next)} />

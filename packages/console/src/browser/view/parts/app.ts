@@ -105,6 +105,17 @@ function keyOf({ kind, ...rest }: TablesQuery): string {
   return JSON.stringify([group, version, resource, verbs, rest]);
 }
 
+/** Returns a function to call when a request begins; its result says whether none began later. */
+export function useLatest(): () => () => boolean {
+  const count = useRef(0);
+  const begin = useRef(() => {
+    count.current += 1;
+    const own = count.current;
+    return () => own === count.current;
+  });
+  return begin.current;
+}
+
 /** Loads a module when a component first needs it; `hasFailed` if that is impossible. */
 export function useModule<T>(load: () => Promise<T>): {
   readonly module?: T;

@@ -356,6 +356,7 @@ function Foot(props: {
         {shown === rows.length ? count : `${shown} of ${count}`}
         {remaining}
         {more !== undefined && '; scroll to load more'}
+        {state.phase === 'static' && <Button act={onRetry}>Refresh</Button>}
         {notes}
       </p>
     </>
