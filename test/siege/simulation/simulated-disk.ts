@@ -206,6 +206,12 @@ export class SimulatedDisk {
     return this.#later(where, land, fail);
   }
 
+  read(...args: ReadArguments): Promise<number> {
+    const [descriptor, , , , position] = args;
+    const { number } = this.#file(descriptor).inode;
+    return this.#later(`read at ${position} of ${number}`, () => this.readSync(...args));
+  }
+
   sync(descriptor: number): Promise<void> {
     const { inode } = this.#file(descriptor);
     return this.#later(`fsync ${inode.number}`, () => this.#syncInode(inode));

@@ -129,6 +129,15 @@ export const open = promised(async (path: string, flags: number | string, mode?:
   return diskOf(path)?.open(path, flags) ?? promisify(real.open)(path, flags, mode);
 });
 
+export const read = promised(
+  async (...args: ReadArguments): Promise<{ bytesRead: number; buffer: Buffer }> => {
+    const [descriptor, buffer] = args;
+    const disk = diskOf(descriptor);
+    if (disk === undefined) return promisify(real.read)(...args);
+    return { bytesRead: await disk.read(...args), buffer };
+  },
+);
+
 export const write = promised(
   async (
     descriptor: number,

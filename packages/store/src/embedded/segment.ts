@@ -159,14 +159,21 @@ export class Segment {
     return target;
   }
 
-  /** The bytes of all frames at their offsets, read while other work continues (TRUST-2). */
+  /**
+   * The bytes of all frames at their offsets, read while other work continues (TRUST-2). Rejects
+   * with StoreError `damaged` or `disk-failed`.
+   */
   async readFrames(): Promise<Buffer> {
-    const { end } = this;
+    const { end, descriptor } = this;
     const target = Buffer.allocUnsafe(end);
-    for (let filled = segmentHeaderBytes; filled < end; ) {
-      const { bytesRead } = await readAsync(this.descriptor, target, filled, end - filled, filled);
-      if (bytesRead === 0) throw damaged(`${this.path} has been truncated`);
-      filled += bytesRead;
+    try {
+      for (let filled = segmentHeaderBytes; filled < end; ) {
+        const { bytesRead } = await readAsync(descriptor, target, filled, end - filled, filled);
+        if (bytesRead === 0) throw damaged(`${this.path} has been truncated`);
+        filled += bytesRead;
+      }
+    } catch (error) {
+      throw toStoreError(error, 'read');
     }
     return target;
   }
