@@ -175,10 +175,7 @@ function formOf(def: ResourceDef, apiVersion: string): Form | undefined {
 function convert(object: JsonObject, { from, to }: { from: Form; to: Form }): JsonObject {
   if (to.def.behavior.ownership.conversionKeeps === 'all fields') {
     const { group } = to.def;
-    return {
-      ...cloneJson(object),
-      apiVersion: apiVersionOf({ group, version: to.version.version }),
-    };
+    return { ...object, apiVersion: apiVersionOf({ group, version: to.version.version }) };
   }
   return fromStorage(to.def, to.version, toStorage(from.def, from.version, formed(object, from)));
 }

@@ -222,7 +222,7 @@ function* mergeOnce(kind: TrackedKind, merging: Merging): Generator<void, Merged
   const result = yield* explainingSteps(
     () => mergeProblem(live, applied.type),
     () =>
-      applyConfiguration(portOf(kind), {
+      applyConfiguration(portOf(kind, merging.apply.size), {
         // A body must not contain managedFields, so the list passes through unchanged.
         live: typedLive(kind, live === undefined ? undefined : comparable(kind, live, before)),
         applied,

@@ -247,13 +247,10 @@ function compareLists(list: ListShape, sides: Sides, place: Place): Changes | un
   const before = itemsByElement(list, left, place);
   const after = itemsByElement(list, right, place);
   const type = list.element.get();
-  for (const [element, leftItems] of before) {
-    const items: ItemSides = { leftItems, rightItems: after.get(element) ?? noItems };
-    collect(growing, element, compareItems(type, items, below(place, element)));
-  }
-  for (const [element, rightItems] of after) {
-    if (before.has(element)) continue;
-    const items: ItemSides = { leftItems: noItems, rightItems };
+  for (const element of elementsOf(before, after)) {
+    const leftItems = before.get(element) ?? noItems;
+    const rightItems = after.get(element) ?? noItems;
+    const items: ItemSides = { leftItems, rightItems };
     collect(growing, element, compareItems(type, items, below(place, element)));
   }
   return ownChanges(changesOf(growing), sides);
@@ -261,19 +258,26 @@ function compareLists(list: ListShape, sides: Sides, place: Place): Changes | un
 
 const noItems: readonly JsonValue[] = [];
 
+type ItemsByElement = Map<PathElement, JsonValue[]>;
+
+/** The path elements of the left items, then those that only the right items have. */
+const elementsOf = (before: ItemsByElement, after: ItemsByElement): readonly PathElement[] => [
+  ...new Set([...before.keys(), ...after.keys()]),
+];
+
 function itemsByElement(
   list: ListShape,
   items: readonly JsonValue[],
   place: Place,
-): Map<PathElement, JsonValue[]> {
-  const byElement = new Map<PathElement, JsonValue[]>();
+): ItemsByElement {
+  const byElement: ItemsByElement = new Map();
   for (const [index, item] of items.entries()) addItem(byElement, { list, item, index }, place);
   return byElement;
 }
 
 /** Groups an item with those of the same path element, or reports that it has none. */
 function addItem(
-  byElement: Map<PathElement, JsonValue[]>,
+  byElement: ItemsByElement,
   { list, item, index }: { list: ListShape; item: JsonValue; index: number },
   place: Place,
 ): void {
@@ -442,9 +446,7 @@ function* itemChangesSteps(
   const before = yield* itemsByElementSteps(list, left, { place, stride });
   const after = yield* itemsByElementSteps(list, right, { place, stride });
   const type = list.element.get();
-  const elements = [...before.keys()];
-  for (const element of after.keys()) if (!before.has(element)) elements.push(element);
-  for (const element of elements) {
+  for (const element of elementsOf(before, after)) {
     stride.count();
     if (stride.isOver) yield;
     const leftItems = before.get(element) ?? noItems;
@@ -465,8 +467,8 @@ function* itemsByElementSteps(
   list: ListShape,
   items: readonly JsonValue[],
   { place, stride }: Walk,
-): Generator<void, Map<PathElement, JsonValue[]>> {
-  const byElement = new Map<PathElement, JsonValue[]>();
+): Generator<void, ItemsByElement> {
+  const byElement: ItemsByElement = new Map();
   for (const [index, item] of items.entries()) {
     addItem(byElement, { list, item, index }, place);
     stride.count();

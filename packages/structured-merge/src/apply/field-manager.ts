@@ -30,7 +30,7 @@ import {
   updateManagers,
   type VersionedSet,
 } from './updater.ts';
-import { TypedError, validateTyped } from './validate-typed.ts';
+import { TypedError, validateTyped, validateTypedSteps } from './validate-typed.ts';
 import { forgetElements, resourceType, type ValueType } from './value-type.ts';
 
 /** The annotation that records client-side applies, and the manager that writes it. */
@@ -54,8 +54,8 @@ export interface TrackedKind {
   /** The schema of ObjectMeta, for kinds whose schema does not declare metadata. */
   readonly metadataSchema: Schema;
   /**
-   * Converts an object to another version of the kind without modifying it. Undefined if the kind
-   * has no such version.
+   * Converts an object to another version of the kind without modifying it; the result may share
+   * parts with it. Undefined if the kind has no such version.
    */
   readonly convert: (object: JsonObject, apiVersion: string) => JsonObject | undefined;
   /** The fields of a version that this endpoint resets, which its writers cannot own (SSA-10). */
@@ -202,7 +202,7 @@ export function* takeChanges(
   before: Managed,
 ): Generator<void, Managed> {
   const { live, object, nowMs } = update;
-  const managers = yield* updateManagers(portOf(kind), {
+  const managers = yield* updateManagers(portOf(kind, update.size), {
     live: typedLive(kind, live === undefined ? undefined : comparable(kind, live, before)),
     object: typedObject(kind, comparable(kind, object, before)),
     managers: before.managers,
@@ -352,10 +352,10 @@ export function typedLive(kind: TrackedKind, live: JsonObject | undefined): Type
 }
 
 /** The conversions of one write, each cached. */
-export function portOf(kind: TrackedKind): UpdaterPort {
+export function portOf(kind: TrackedKind, size: 'large' | undefined): UpdaterPort {
   let conversions: Map<JsonValue, Map<string, TypedObject | undefined>> | undefined;
   return {
-    convert(object, apiVersion) {
+    *convert(object, apiVersion) {
       if (object.apiVersion === apiVersion) return object;
       conversions ??= new Map();
       let byVersion = conversions.get(object.value);
@@ -363,8 +363,9 @@ export function portOf(kind: TrackedKind): UpdaterPort {
         byVersion = new Map();
         conversions.set(object.value, byVersion);
       }
-      if (!byVersion.has(apiVersion))
-        byVersion.set(apiVersion, convertTyped(kind, object, apiVersion));
+      if (!byVersion.has(apiVersion)) {
+        byVersion.set(apiVersion, yield* convertTyped(kind, object, { apiVersion, size }));
+      }
       return byVersion.get(apiVersion);
     },
     resetFor: (apiVersion) => kind.resetFor?.(apiVersion),
@@ -375,18 +376,21 @@ export function portOf(kind: TrackedKind): UpdaterPort {
  * Converts and validates an object. Throws a StatusError 400 if it does not match the schema of the
  * version.
  */
-function convertTyped(
+function* convertTyped(
   kind: TrackedKind,
   object: TypedObject,
-  apiVersion: string,
-): TypedObject | undefined {
+  to: { readonly apiVersion: string; readonly size: 'large' | undefined },
+): Generator<void, TypedObject | undefined> {
+  const { apiVersion, size } = to;
   const type = typeFor(kind, apiVersion);
   if (type === undefined || !isObject(object.value)) return undefined;
   const value = kind.convert(object.value, apiVersion);
   if (value === undefined) return undefined;
   try {
     // Stored objects may contain duplicates; converted ones must not, as in kube-apiserver.
-    validateTyped(type, value, { allowDuplicates: false });
+    const options = { allowDuplicates: false };
+    if (size === 'large') yield* validateTypedSteps(type, value, options);
+    else validateTyped(type, value, options);
   } catch (error) {
     throw error instanceof TypedError ? badRequest(error.message) : error;
   }

@@ -108,6 +108,33 @@ test('TRUST-2: owners of many fields are read, compared, and written in many ste
   expect(pauses).toBeGreaterThan((3 * count * 3) / 250);
 });
 
+test('TRUST-2: conversions of many fields take many steps and have the same result', () => {
+  const items = (value: string) =>
+    Array.from({ length: 2_000 }, (_, index) => ({ name: `i${index}`, value }));
+  const written = (first: string, size: { readonly size?: 'large' }) => {
+    const served: TrackedKind = {
+      ...kind,
+      convert: (value, apiVersion) => ({ ...value, apiVersion }),
+    };
+    const live = { ...thing('x'), items: items('x'), apiVersion: first };
+    const creation = { live: undefined, object: live, manager: 'first', nowMs };
+    recordUpdate({ ...served, apiVersion: first }, creation);
+    live.apiVersion = kind.apiVersion;
+    const object = { ...thing('y'), items: items('y') };
+    const work = recordSteps(served, { live, object, manager: 'second', nowMs, ...size });
+    let pauses = 0;
+    while (work.next().done !== true) pauses += 1;
+    return { managedFields: object.metadata.managedFields, pauses };
+  };
+  const parts = written('v2', { size: 'large' });
+  expect(parts.managedFields).toHaveLength(2);
+  expect(parts.managedFields).toEqual(written('v2', {}).managedFields);
+  const more = parts.pauses - written('v1', { size: 'large' }).pauses;
+  // The other version takes a step for each 500 values of two objects that are validated, and more
+  // steps for their comparison.
+  expect(more).toBeGreaterThan((2 * (2 * 3 * 2_000)) / 500);
+});
+
 test('TRUST-2: an apply of many fields takes many steps and has the same result', () => {
   const items = (value: string) =>
     Array.from({ length: 2_000 }, (_, index) => ({ name: `i${index}`, value }));

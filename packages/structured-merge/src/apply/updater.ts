@@ -92,7 +92,7 @@ export interface TypedObject {
 /** What the updater needs from a kind. */
 export interface UpdaterPort {
   /** Converts an object to another version; undefined if the version no longer exists. */
-  convert(object: TypedObject, apiVersion: string): TypedObject | undefined;
+  convert(object: TypedObject, apiVersion: string): Generator<void, TypedObject | undefined>;
   /** The fields of a version that the endpoint resets, which no write can own. */
   resetFor(apiVersion: string): FieldSet | undefined;
 }
@@ -239,7 +239,7 @@ function* reconcileManagers(
   const result = new Map<string, VersionedSet>();
   for (const [manager, owned] of managers) {
     const object =
-      owned.apiVersion === live.apiVersion ? live : port.convert(live, owned.apiVersion);
+      owned.apiVersion === live.apiVersion ? live : yield* port.convert(live, owned.apiVersion);
     if (object === undefined) continue;
     yield;
     const set = yield* reconcileSet(owned.set, object.type);
@@ -320,8 +320,8 @@ function* comparisonIn(
   { live, object, size }: Change,
   version: string,
 ): Generator<void, Comparison | undefined> {
-  const before = port.convert(live, version);
-  const after = before === undefined ? undefined : port.convert(object, version);
+  const before = yield* port.convert(live, version);
+  const after = before === undefined ? undefined : yield* port.convert(object, version);
   if (before === undefined || after === undefined) return undefined;
   yield;
   const differences =
@@ -352,7 +352,7 @@ function* prune(
   const now = managers.get(manager)!;
   const { apiVersion } = now;
   if (last.set.size === 0 || (yield* retainsAll(last, now, pruning.size))) return merged;
-  const whole = port.convert(merged, last.apiVersion);
+  const whole = yield* port.convert(merged, last.apiVersion);
   if (whole === undefined) return merged;
   const lastNamed = yield* withNamedFields(last.set, whole.type);
   const withoutLast = yield* removeFrom(whole, lastNamed);
@@ -362,7 +362,7 @@ function* prune(
   const owned: VersionedSet = { ...last, set: lastNamed };
   const withUnowned = yield* addBackUnowned(port, { whole, pruned: withOwned }, owned);
   yield;
-  return port.convert(withUnowned, apiVersion) ?? merged;
+  return (yield* port.convert(withUnowned, apiVersion)) ?? merged;
 }
 
 /**
@@ -407,8 +407,8 @@ function* addBackOwned(
   if (byVersion.has(first)) versions.unshift(first);
   let current = stages;
   for (const version of versions) {
-    const whole = port.convert(current.whole, version);
-    const pruned = whole === undefined ? undefined : port.convert(current.pruned, version);
+    const whole = yield* port.convert(current.whole, version);
+    const pruned = whole && (yield* port.convert(current.pruned, version));
     if (whole === undefined || pruned === undefined) continue;
     yield;
     const owned = yield* unionOfSteps(byVersion.get(version)!);
@@ -447,7 +447,7 @@ function* addBackUnowned(
   last: VersionedSet,
 ): Generator<void, TypedObject> {
   const { whole } = stages;
-  const pruned = port.convert(stages.pruned, last.apiVersion);
+  const pruned = yield* port.convert(stages.pruned, last.apiVersion);
   if (pruned === undefined) return whole;
   const all = yield* namedSetOf(whole);
   yield;

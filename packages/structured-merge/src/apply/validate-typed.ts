@@ -181,7 +181,7 @@ function* validateListSteps(
   const type = list.element.get();
   const seen = new Set<string>();
   for (const [index, item] of items.entries()) {
-    const element = list.atomic ? `i:${index}` : itemOf(list, { index, item, seen }, walk);
+    const element = itemOf(list, { index, item, seen }, walk);
     if (element === undefined) return;
     const there = into(walk, below(walk.place, element));
     if (stride.weigh(item) === 'light') validateValue(type, item, there);
@@ -268,34 +268,22 @@ function validateList(list: ListShape, value: JsonValue, walk: Walk): void {
     complain(walk.place, `expected list, got &{${goPlain(value)}}`);
     return;
   }
-  if (!list.atomic) {
-    validateItems(list, value, walk);
-    return;
-  }
-  const type = list.element.get();
-  for (const [index, item] of value.entries())
-    validateValue(type, item, into(walk, below(walk.place, `i:${index}`)));
-}
-
-function validateItems(list: ListShape, items: readonly JsonValue[], walk: Walk): void {
   const type = list.element.get();
   const seen = new Set<string>();
-  for (const [index, item] of items.entries()) {
+  for (const [index, item] of value.entries()) {
     const element = itemOf(list, { index, item, seen }, walk);
     if (element === undefined) return;
     validateValue(type, item, into(walk, below(walk.place, element)));
   }
 }
 
-/**
- * The path element of an item of a set or list map, which may be a duplicate; undefined if it has
- * none.
- */
+/** The path element of an item, which may be a duplicate; undefined if it has none. */
 function itemOf(
   list: ListShape,
   { index, item, seen }: { index: number; item: JsonValue; seen: Set<string> },
   walk: Walk,
 ): PathElement | undefined {
+  if (list.atomic) return `i:${index}`;
   const element = itemElement(list, item);
   if (typeof element !== 'string') {
     complain(walk.place, `element ${index}: ${element.problem}`);

@@ -335,14 +335,14 @@ function* patchBodySteps(
     if (type === 'merge' && !isChecked) throw badRequest(noMergePatch);
     throw badRequest(`${prefix}${error.message}`);
   }
-  const problem = type === 'json' ? misfitOperations(body.value, isChecked) : misfitMap(body.value);
+  const problem =
+    type !== 'json' ? misfitMap(body.value) : isChecked ? misfitOperations(body.value) : undefined;
   if (problem !== undefined) {
     const isUnread = type === 'merge' && !isChecked;
     throw badRequest(isUnread ? noMergePatch : `${prefix}${problem}`);
   }
-  if (body.value !== null) return body;
-  if (type === 'merge') throw badRequest(noMergePatch);
-  return { ...body, value: type === 'json' ? [] : {} };
+  if (body.value === null && type === 'merge') throw badRequest(noMergePatch);
+  return body;
 }
 
 const noMergePatch = 'Invalid JSON Patch';
@@ -355,18 +355,14 @@ function misfitMap(value: JsonValue): string | undefined {
   return cannotBe(value, 'map[string]interface {}');
 }
 
-function misfitOperations(value: JsonValue, isChecked: boolean): string | undefined {
+/** The problem of operations that are checked before `parseJsonPatch` reads them. */
+function misfitOperations(value: JsonValue): string | undefined {
   if (value === null) return undefined;
-  if (!Array.isArray(value)) {
-    return cannotBe(value, isChecked ? '[]handlers.jsonPatchOp' : 'jsonpatch.Patch');
-  }
+  if (!Array.isArray(value)) return cannotBe(value, '[]handlers.jsonPatchOp');
   for (const operation of value) {
     if (operation === null) continue;
-    if (!isObject(operation)) {
-      const goType = isChecked ? 'handlers.jsonPatchOp' : 'jsonpatch.Operation';
-      return cannotBe(operation, goType);
-    }
-    for (const name of isChecked ? ['op', 'path', 'from'] : []) {
+    if (!isObject(operation)) return cannotBe(operation, 'handlers.jsonPatchOp');
+    for (const name of ['op', 'path', 'from']) {
       const text = member(operation, name) ?? null;
       if (text === null || typeof text === 'string') continue;
       return cannotBe(text, 'string', `jsonPatchOp.${name}`);
