@@ -15,6 +15,9 @@ export const stepDefinition: JsonObject = {
         name: 'v1',
         served: true,
         storage: true,
+        subresources: {
+          scale: { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' },
+        },
         schema: {
           openAPIV3Schema: {
             type: 'object',
@@ -22,6 +25,7 @@ export const stepDefinition: JsonObject = {
               spec: {
                 type: 'object',
                 properties: {
+                  replicas: { type: 'integer' },
                   items: {
                     type: 'array',
                     'x-kubernetes-list-type': 'map',

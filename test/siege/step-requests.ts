@@ -229,7 +229,31 @@ function writesOf(shape: Shape): readonly StepCase[] {
         },
       };
     });
-  return [...creates, ...replaced, ...removalsOf(shape), misfit(shape)];
+  const small = kind === '' ? smallPatchesOf(shape) : [];
+  return [...creates, ...replaced, ...small, ...removalsOf(shape), misfit(shape)];
+}
+
+/** Patches that change little of a large custom object. */
+function smallPatchesOf({ name: what, collection, object }: Shape): readonly StepCase[] {
+  const label = [{ op: 'add', path: '/metadata/labels', value: { a: 'b' } }];
+  const replicas = { spec: { replicas: 3 } };
+  const ways = [
+    ['JSON patch', 'application/json-patch+json', '', label],
+    ['merge patch the scale of', 'application/merge-patch+json', '/scale', replicas],
+  ] as const;
+  return ways.map(
+    ([verb, type, subresource, patch]): StepCase => ({
+      name: `${verb} ${what}`,
+      make: (id, scale) => {
+        const path = `${collection}/o${id}`;
+        return {
+          before: [post(collection, fitting(object(`o${id}`, 'a'), json, scale))],
+          request: { method: 'PATCH', path: `${path}${subresource}`, type, body: bodyOf(patch) },
+          after: [remove(path)],
+        };
+      },
+    }),
+  );
 }
 
 /** Deletions: of an object that disappears, of one that a finalizer keeps, and of a collection. */

@@ -216,6 +216,15 @@ describe('a custom object', () => {
     expect(() => decode({ spec: { child: { metadata } } })).toThrow(why);
   });
 
+  test('TRUST-2: field sets are not sorted for an error', () => {
+    const ownKeys = () => {
+      throw new Error('read');
+    };
+    const fieldsV1 = new Proxy({}, { ownKeys });
+    const metadata = { labels: [], managedFields: [{ fieldsV1 }] };
+    expect(() => decode({ metadata })).toThrow('ObjectMeta.labels');
+  });
+
   test.each(invalidBodies)('rejects %j', (body, message) => {
     expect(() => decode(structuredClone(body))).toThrow(message);
   });

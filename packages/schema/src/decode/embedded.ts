@@ -136,12 +136,19 @@ export function withoutMistyped(decode: TypedDecoder): TypedDecoder {
   };
 }
 
-/** A copy whose members are sorted at every level. */
+/**
+ * A copy of metadata whose members are sorted at every level, except in field sets, which are large
+ * and not decoded.
+ */
 function sorted(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(sorted);
   if (!isObject(value)) return value;
   const names = Object.keys(value).sort(compareText);
-  return Object.fromEntries(names.map((name) => [name, sorted(value[name] ?? null)]));
+  const members = names.map((name): [string, JsonValue] => {
+    const part = value[name] ?? null;
+    return [name, name === 'fieldsV1' ? part : sorted(part)];
+  });
+  return Object.fromEntries(members);
 }
 
 /** Returns a decoder that reports the first error in the order of sorted members. */

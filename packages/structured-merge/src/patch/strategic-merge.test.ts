@@ -1,7 +1,7 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import type { Schema } from '@wheelhouse/schema';
 import { describe, expect, test } from 'vitest';
-import { strategicMerge } from './strategic-merge.ts';
+import { strategicMerge, strategicMergeSteps } from './strategic-merge.ts';
 
 const text: Schema = { type: 'string', typed: true };
 const item: Schema = {
@@ -33,6 +33,18 @@ const schema: Schema = {
 const merge = (object: JsonObject, patch: JsonObject) => strategicMerge(schema, object, patch);
 const a = { name: 'a', value: '1' };
 const b = { name: 'b', value: '2' };
+
+test('TRUST-2: wide maps are copied and merged in steps', () => {
+  const labels = (value: string) =>
+    Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`k${index}`, value]));
+  const work = strategicMergeSteps(schema, { labels: labels('a') }, { labels: labels('b') });
+  let pauses = 0;
+  let step = work.next();
+  for (; step.done !== true; step = work.next()) pauses += 1;
+  expect(step.value).toEqual({ labels: labels('b') });
+  // Two passes over the patch in steps of 500 members, and a copy of each side.
+  expect(pauses).toBe(2 * 10 + 2);
+});
 
 const cases: readonly [string, JsonObject, JsonObject, JsonObject][] = [
   [
