@@ -14,10 +14,25 @@ const map = (name: string, more: object = {}) => {
 const documents = (...objects: object[]) =>
   objects.map((object) => `---\n${JSON.stringify(object)}\n`).join('');
 
+const named = (line: string, name: string): [string, string] => [
+  `${line} -f -`,
+  documents(map(name)),
+];
+
 const annotation = 'kubectl.kubernetes.io/last-applied-configuration';
 const applied = (name: string, a: string) =>
   map(name, { metadata: { annotations: { [annotation]: '{"old":true}' } }, data: { a } });
 const pruned = (name: string) => map(name, { metadata: { labels: { prune: 'yes' } } });
+
+const ports = ['TCP', 'UDP'].map((protocol, at) => ({
+  name: `c${at}`,
+  image: 'i',
+  ports: [{ containerPort: 80, protocol }],
+}));
+const podOfPorts = {
+  ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p', labels: { a: 'b' } } },
+  spec: { containers: ports },
+};
 
 const role = (rules: readonly string[]) => ({
   apiVersion: 'rbac.authorization.k8s.io/v1',
@@ -60,6 +75,14 @@ printsLikeKubectl(
     ],
     ['get cm kept moved after -o name'],
     ['label --local a=b -o name -f -', documents(map('x', { metadata: { namespace: 'other' } }))],
+    // Objects whose names are empty or no part of a path.
+    ...['create', 'replace', 'delete', 'diff', 'diff --server-side'].flatMap((line) =>
+      ['', '..', 'a/b'].map((name): [string, string] => named(line, name)),
+    ),
+    ...['apply --server-side', 'apply --server-side=false', 'label a=b'].flatMap((line) =>
+      ['', '..', 'a%b'].map((name): [string, string] => named(line, name)),
+    ),
+    ['get cm kept after -o name'],
     // Values that are checked before anything is written.
     ['create -f - -o nope', documents(map('checked'))],
     ['create cm checked -o nope'],
@@ -70,6 +93,9 @@ printsLikeKubectl(
     ['annotate deploy/d a=b -o nope'],
     ['expose deploy/d --port=80 -o nope'],
     ['get cm checked'],
+    ['create -f -', documents(podOfPorts)],
+    ['expose pod p'],
+    ['get svc p -o jsonpath={.spec.ports}'],
     ['get deploy d -o jsonpath={..image}{.spec.replicas}{.metadata.annotations.a}'],
     ['create -f - --dry-run=nope', documents(map('x'), map('y'))],
     ['apply --server-side=false -f - --validate=nope', documents(map('x'), map('y'))],
@@ -180,6 +206,21 @@ describe('CLIENT-1: arguments', () => {
     expect((await on.ctl('get cm x -o name')).out).toBe('configmap/x\n');
     const { out } = await on.ctl('get node n -o jsonpath={.spec}');
     expect(out).not.toMatch(/unschedulable|"a"/);
+  });
+
+  test('CLIENT-1: replace --force of an object without a name deletes nothing', async () => {
+    await on.ctl('create cm x');
+    for (const [name, why] of [
+      ['', 'resource name may not be empty'],
+      ['.', 'invalid resource name ".": [may not be \'.\']'],
+    ] as const) {
+      expect(await on.ctl('replace --force -f -', documents(map(name)))).toEqual({
+        code: 1,
+        out: '',
+        err: `error: error when deleting "STDIN": ${why}\n`,
+      });
+    }
+    expect((await on.ctl('get cm x -o name')).out).toBe('configmap/x\n');
   });
 
   test('CLIENT-1: -f reads UTF-16, and the readable files of folders', async () => {

@@ -5,14 +5,8 @@ import {
   listPages,
   resourcePath,
 } from '@wheelhouse/client';
-import {
-  apiVersionOf,
-  appendAll,
-  isObject,
-  type JsonObject,
-  pathSegment,
-} from '@wheelhouse/machinery';
-import { getOrUndefined } from './apply/writes.ts';
+import { apiVersionOf, appendAll, isObject, type JsonObject } from '@wheelhouse/machinery';
+import { checkPathName, getOrUndefined } from './apply/writes.ts';
 import { NoMatchError } from './errors.ts';
 import type { FlagSpec, Flags } from './flags.ts';
 import { CliError } from './io.ts';
@@ -143,7 +137,7 @@ export async function selectTargets(
     if (names.length === 0) return [{ resource, namespace, name: undefined }];
     if (resources.length > 1) throw new CliError('you must specify only one resource');
     checkNamespaceOfNames(session, resource);
-    if (names.includes('')) throw new CliError('resource name may not be empty');
+    if (names.includes('')) checkPathName('');
     return names.map((name) => ({ resource, namespace, name }));
   });
 }
@@ -293,12 +287,8 @@ export const resourceText = ({ group, version, resource }: ApiResource): string 
 
 /** The URL path of a target. Throws CliError for an empty name, whose path is the collection's. */
 export function targetPath(target: Target, subresource = ''): string {
-  if (target.name === '') throw new CliError('resource name may not be empty');
+  if (target.name !== undefined) checkPathName(target.name);
   const { resource, namespace, name = '' } = target;
-  const problems = pathSegment(name);
-  if (problems.length > 0) {
-    throw new CliError(`invalid resource name ${JSON.stringify(name)}: [${problems.join(' ')}]`);
-  }
   return resourcePath(resource, { namespace, name, subresource });
 }
 

@@ -117,7 +117,10 @@ async function applyContext(
     source,
     annotation,
     desired: (options.annotated ? withLastApplied : withoutLastApplied)(placedObject, annotation),
-    path: objectPath(session, { resource, object }),
+    // Reading the object reports that it has no name.
+    get path() {
+      return objectPath(session, { resource, object });
+    },
     query: writeQuery(session, options.manager),
   };
 }

@@ -1,10 +1,10 @@
 import { text as textOf } from 'node:stream/consumers';
 import { ApiError, type ApiResource, resourcePath } from '@wheelhouse/client';
-import { booleanOf, type JsonObject, setMember } from '@wheelhouse/machinery';
+import { booleanOf, type JsonObject, pathSegment, setMember } from '@wheelhouse/machinery';
 import { checkRawPath } from '../argument-values.ts';
 import type { CommandFlag } from '../command.ts';
 import type { FlagSpec } from '../flags.ts';
-import { PlainCliError } from '../io.ts';
+import { CliError, PlainCliError } from '../io.ts';
 import { nameOf, namespaceOf, objectAt, textAt, valueAt } from '../objects.ts';
 import { compactJson } from '../output/go-json.ts';
 import type { Session } from '../session.ts';
@@ -180,7 +180,10 @@ export function writeQuery(
   };
 }
 
-/** The URL path of an object, or of its collection if `name` is empty. */
+/**
+ * The URL path of an object, or of its collection if `name` is the empty text. Throws CliError for
+ * an object whose name is no part of a path, such as an empty one.
+ */
 export function objectPath(
   session: Session,
   options: { resource: ApiResource; object: JsonObject; name?: string; subresource?: string },
@@ -188,11 +191,20 @@ export function objectPath(
   const { resource, object, subresource } = options;
   const namespace = resource.namespaced ? namespaceOf(object) || session.namespace : '';
   const name = options.name ?? nameOf(object);
+  if (options.name === undefined) checkPathName(name);
   return resourcePath(resource, {
     namespace,
     name,
     ...(subresource === undefined ? {} : { subresource }),
   });
+}
+
+/** Throws CliError for a name that is no part of a path; that of an empty one is the collection's. */
+export function checkPathName(name: string): void {
+  if (name === '') throw new CliError('resource name may not be empty');
+  const problems = pathSegment(name);
+  if (problems.length === 0) return;
+  throw new CliError(`invalid resource name ${JSON.stringify(name)}: [${problems.join(' ')}]`);
 }
 
 /** Reads the object at a URL path. Resolves with undefined if there is none. */

@@ -140,7 +140,6 @@ async function applyVersions(
   const resource = await resourceOfObject(session, object).catch((error) => {
     throw error instanceof NoMatchError ? error.withSource(source) : error;
   });
-  if (nameOf(object) === '') throw new CliError('resource name may not be empty');
   const livePath = objectPath(session, { resource, object });
   const manager = await managerOf(session);
   for (let attempt = 1; ; attempt += 1) {

@@ -210,7 +210,8 @@ function portsOf(session: Session, object: JsonObject, kind: Kind): JsonObject[]
   const { flags } = session;
   const objectPorts = portsOfObject(object, kind);
   const text = flags.text('port') ?? '';
-  const numbers = text === '' ? objectPorts.map(({ port }) => String(port)) : text.split(',');
+  const found = [...new Set(objectPorts.map(({ port }) => String(port)))];
+  const numbers = text === '' ? found : text.split(',');
   if (numbers.length === 0 && flags.text('cluster-ip') !== 'None') {
     throw new CliError("couldn't find port via --port flag or introspection");
   }

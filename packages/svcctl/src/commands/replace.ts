@@ -14,7 +14,13 @@ import {
   writeQuery,
 } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
-import { checkCascade, deleteOptions, deletionFlags, waitForDeletion } from '../deletion.ts';
+import {
+  checkCascade,
+  deleteOptions,
+  deletionFlags,
+  isNotFound,
+  waitForDeletion,
+} from '../deletion.ts';
 import { ContextError } from '../errors.ts';
 import { throwFirst } from '../io.ts';
 import { eachManifest, hasManifests, type Manifest, manifestFlags } from '../manifests.ts';
@@ -50,7 +56,7 @@ export const replaceCommand: Command = {
       return eachManifest(
         session,
         'replace',
-        async (manifest) => deleteOld(session, await prepare(session, manifest)),
+        (manifest) => deleteOld(session, manifest),
         async (manifest) => report(await createAnew(session, await prepare(session, manifest))),
       );
     }
@@ -133,12 +139,18 @@ async function withCurrentVersion(
 const deletionTimeoutMs = 5 * 60_000;
 
 /** Deletes an object if it exists, and waits until it is gone. */
-async function deleteOld(session: Session, { resource, object }: Replacement): Promise<void> {
-  const path = objectPath(session, { resource, object });
+async function deleteOld(session: Session, { object, source }: Manifest): Promise<void> {
+  const resource = await resourceOfObject(session, object);
   const grace = session.flags.integer('grace-period') === 0 ? 1 : undefined;
+  const send = async () => {
+    const path = objectPath(session, { resource, object });
+    return session.client.send({ method: 'DELETE', path, body: deleteOptions(session, grace) });
+  };
   try {
-    const body = deleteOptions(session, grace);
-    const { object: deleted } = await session.client.send({ method: 'DELETE', path, body });
+    const { object: deleted } = await send().catch((error) => {
+      if (isNotFound(error)) throw error;
+      throw new ContextError(`error when deleting ${JSON.stringify(source)}`, error);
+    });
     const [label, name] = [resourceLabel(resource), nameOf(object)];
     const isName = session.flags.text('output') === 'name';
     session.io.out(isName ? `${label}/${name}\n` : `${label} ${JSON.stringify(name)} deleted\n`);
@@ -148,7 +160,7 @@ async function deleteOld(session: Session, { resource, object }: Replacement): P
     const deadline = session.deadline(session.flags.durationMs('timeout') || deletionTimeoutMs);
     await waitForDeletion(session, { target, uid }, deadline);
   } catch (error) {
-    if (!(error instanceof ApiError) || error.code !== 404) throw error;
+    if (!isNotFound(error)) throw error;
   }
 }
 
