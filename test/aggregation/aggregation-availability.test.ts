@@ -169,6 +169,6 @@ test('ADM-4: a proxy client certificate without its key stops the start', async 
   const certificate = { certFile, keyFile: join(directory, 'other.key') };
   writeFileSync(certificate.keyFile, 'no key');
   await expect(startTestServer({ aggregation: { certificate } })).rejects.toThrow(
-    `${certificate.keyFile} holds no private key`,
+    `${certificate.keyFile} contains no private key`,
   );
 });

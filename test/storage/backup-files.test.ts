@@ -112,12 +112,12 @@ describe('destinations that a restore rejects', () => {
     const stopped = await bench.serve('other');
     await stopped.stop();
     expect(await restore(bench.at('other'))).toBe(
-      `${bench.at('other')} has a store already: restore to another directory`,
+      `${bench.at('other')} already has a store: restore to another directory`,
     );
     const strange = bench.at('strange');
     mkdirSync(strange);
     writeFileSync(join(strange, 'notes'), 'mine');
-    expect(await restore(strange)).toBe(`${strange} is not empty: it has "notes"`);
+    expect(await restore(strange)).toBe(`${strange} is not empty: it contains "notes"`);
     expect(readdirSync(strange)).toEqual(['notes']);
     expect(await restore(file)).toBe(`${file} is not a directory`);
   });
@@ -166,12 +166,12 @@ describe('destinations that a restore rejects', () => {
   test('STORE-5: missing and contradictory flags are rejected', async () => {
     const to = bench.at('said');
     const wrong = async (...args: string[]) => refusal(await wheelhouse(...args));
-    expect(await wrong('backup', '--data-dir', 'd')).toBe('--to must say which file to write');
-    const either = 'give either --data-dir, or --kubeconfig of a server that runs';
+    expect(await wrong('backup', '--data-dir', 'd')).toBe('--to is required: the file to write');
+    const either = 'specify either --data-dir, or --kubeconfig for a running server';
     expect(await wrong('backup', '--to', to)).toBe(either);
     expect(await wrong('backup', '--to', to, '--data-dir=d', '--kubeconfig=k')).toBe(either);
-    expect(await wrong('restore', '--from', to)).toContain('--data-dir must say');
-    expect(await wrong('restore', '--data-dir', to)).toContain('--from must say');
+    expect(await wrong('restore', '--from', to)).toContain('--data-dir is required');
+    expect(await wrong('restore', '--data-dir', to)).toContain('--from is required');
     expect(await wrong('restore', '--to', to)).toBe('unknown flag: --to');
     expect(await wrong('backup', '--kubeconfig', bench.at('none'), '--to', to)).toContain('stat ');
     expect((await wheelhouse('backup', '--help')).stdout).toContain('--kubeconfig');
@@ -259,12 +259,11 @@ describe.skipIf(!hasEtcd)('a backup of objects in etcd', () => {
   test('STORE-5: is rejected with an error that names the tool of etcd', async () => {
     const to = bench.at('etcd');
     const servers = '--etcd-servers=http://127.0.0.1:2379';
-    const away = 'objects in etcd are kept by etcd’s own means'.replace('’', "'");
     expect(refusal(await wheelhouse('backup', servers, '--to', to))).toBe(
-      `${away}: use etcdctl snapshot save`,
+      'objects are in etcd: use etcdctl snapshot save instead',
     );
     expect(refusal(await wheelhouse('restore', '--from', file, servers))).toBe(
-      `${away}: use etcdctl snapshot restore`,
+      'objects are in etcd: use etcdctl snapshot restore instead',
     );
     const etcd = await untilEnd(startTestEtcd());
     const shared = await withServer(onEtcd(etcd));

@@ -66,15 +66,15 @@ const backupFlags = {
   },
 } as const satisfies FlagTable;
 
-const backupUsage = `Writes all objects, as they are at one moment, to a file that wheelhouse restore reads.
+const backupUsage = `Writes a consistent snapshot of all objects to a file that wheelhouse restore reads.
 
 Usage:
-  wheelhouse backup --data-dir DIR --to FILE        of a server that does not run
-  wheelhouse backup --kubeconfig CONFIG --to FILE   of one that does
+  wheelhouse backup --data-dir DIR --to FILE        back up a stopped server
+  wheelhouse backup --kubeconfig CONFIG --to FILE   back up a running server
 
-The file holds what the store holds: encrypted values stay encrypted, all others can be read by
-whoever has the file. Keys are not in it: keep copies of certificates/ and admin.token in the data
-directory, and of the encryption configuration. Objects in etcd are backed up with etcdctl.
+The file contains what the store contains: encrypted values stay encrypted, and anyone who can read
+the file can read the others. It contains no keys, so keep copies of certificates/ and admin.token
+in the data directory, and of the encryption configuration. To back up objects in etcd, use etcdctl.
 
 `;
 
@@ -87,9 +87,9 @@ export async function runBackup(args: readonly string[]): Promise<string> {
   if (help) return `${backupUsage}${describeFlags(backupFlags)}`;
   const { to, kubeconfig, context } = values;
   const dataDir = values['data-dir'];
-  if (to === '') throw new FlagError('--to must say which file to write');
+  if (to === '') throw new FlagError('--to is required: the file to write');
   if ((dataDir === '') === (kubeconfig === '')) {
-    throw new FlagError('give either --data-dir, or --kubeconfig of a server that runs');
+    throw new FlagError('specify either --data-dir, or --kubeconfig for a running server');
   }
   const target: Target = { path: to, replace: values.force ? 'allowed' : 'never' };
   const summary =
@@ -167,7 +167,7 @@ const restoreFlags = {
     group: 'Restore',
     type: 'string',
     default: '',
-    help: 'File written by wheelhouse backup.',
+    help: 'Backup file to read.',
   },
   'data-dir': {
     group: 'Restore',
@@ -177,15 +177,16 @@ const restoreFlags = {
   },
 } as const satisfies FlagTable;
 
-const restoreUsage = `Makes a data directory from a file that wheelhouse backup has written.
+const restoreUsage = `Creates a data directory from a backup file.
 
 Usage:
   wheelhouse restore --from FILE --data-dir DIR
 
-The file is checked as a whole before anything is made of it. The restored server goes on with
-resource versions that nobody has seen: what clients remember is answered 410 Expired, and they
-list anew. For clients to trust it, and it them, put certificates/ and admin.token of the old data
-directory into the new one; without, new ones are made. Objects in etcd are restored with etcdctl.
+The command verifies the whole file before it writes anything. The restored server continues with
+resource versions that the old server never assigned, so a watch or list at an old resource version
+gets 410 Expired, and clients list again. To keep the trust between clients and the server, copy
+certificates/ and admin.token from the old data directory to the new one; otherwise, the server
+creates new ones. To restore objects in etcd, use etcdctl.
 
 `;
 
@@ -199,8 +200,8 @@ export async function runRestore(args: readonly string[]): Promise<string> {
   if (help) return `${restoreUsage}${describeFlags(restoreFlags)}`;
   const { from } = values;
   const dataDir = values['data-dir'];
-  if (from === '') throw new FlagError('--from must say which file to read');
-  if (dataDir === '') throw new FlagError('--data-dir must say which directory to make');
+  if (from === '') throw new FlagError('--from is required: the file to read');
+  if (dataDir === '') throw new FlagError('--data-dir is required: the directory to create');
   checkTarget(dataDir);
   const checked = await readWhole(from, () => undefined);
   const revision = await restore({ from, dataDir, checked });
@@ -228,7 +229,7 @@ async function restore(of: {
     async fill(sink) {
       const read = await readWhole(from, (records) => sink.add(records));
       if (!read.digest.equals(checked.digest))
-        throw new Error(`${from} has been changed meanwhile`);
+        throw new Error(`${from} changed while it was being restored`);
       return revision;
     },
   });
@@ -255,9 +256,9 @@ function checkTarget(dataDir: string): void {
   const store = storeDirectory(dataDir);
   if (existsSync(store)) {
     checkNotLocked(store);
-    throw new Error(`${dataDir} has a store already: restore to another directory`);
+    throw new Error(`${dataDir} already has a store: restore to another directory`);
   }
   const strange = readdirSync(dataDir).find((name) => !keptWithoutStore.has(name));
   if (strange === undefined) return;
-  throw new Error(`${dataDir} is not empty: it has ${JSON.stringify(strange)}`);
+  throw new Error(`${dataDir} is not empty: it contains ${JSON.stringify(strange)}`);
 }

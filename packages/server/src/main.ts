@@ -25,11 +25,11 @@ const usage = `Wheelhouse: a control-plane API server.
 
 Usage:
   wheelhouse serve [flags]    start the server
-  wheelhouse backup [flags]   write all objects, of a server that runs or not, to a file
-  wheelhouse restore [flags]  make a data directory from such a file
-  wheelhouse convert [flags]  write an object from the input in another form or version
+  wheelhouse backup [flags]   write all objects of a running or stopped server to a file
+  wheelhouse restore [flags]  create a data directory from such a file
+  wheelhouse convert [flags]  convert objects from standard input to another format or version
   wheelhouse envtest-assets DIR
-                              write kube-apiserver, etcd, and kubectl for test environments
+                              write drop-in kube-apiserver, etcd, and kubectl for envtest
   wheelhouse version          print the version
 
 `;

@@ -64,7 +64,7 @@ export function refuseBrokenRestore(dataDir: string): void {
 /** Refuses etcd flags, since etcd has its own tool for the purpose. */
 export function refuseEtcd(args: readonly string[], tool: string): void {
   if (!args.some((arg) => arg.startsWith('--etcd-'))) return;
-  throw new Error(`objects in etcd are kept by etcd's own means: use ${tool}`);
+  throw new Error(`objects are in etcd: use ${tool} instead`);
 }
 
 /**

@@ -197,7 +197,7 @@ export function readKeyPair(files: {
     try {
       return make();
     } catch (error) {
-      throw new Error(`${file} holds no ${what}`, { cause: error });
+      throw new Error(`${file} contains no ${what}`, { cause: error });
     }
   };
   const certificate = read(

@@ -191,7 +191,7 @@ function ownPair(config: ServerConfig, { certDir }: { readonly certDir: string }
 
 function readBundle(file: string): string {
   const bundle = readConfigurationFile(file);
-  if (bundleCertificates(bundle).length === 0) throw new Error(`${file} holds no certificate`);
+  if (bundleCertificates(bundle).length === 0) throw new Error(`${file} contains no certificate`);
   return bundle;
 }
 
