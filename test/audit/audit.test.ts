@@ -172,6 +172,54 @@ test('OPS-2: omitManagedFields removes managed fields', async () => {
   expect(requestObject.metadata.managedFields).toBeUndefined();
 });
 
+test('OPS-2: large objects and patches are recorded, but not patches of too many values', async () => {
+  const dataOf = (letter: string, count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, at) => [`${letter}${at}`, `${at}`]));
+  const make = named();
+  const object = { ...configMap('large'), data: dataOf('a', 8_000) };
+  expect((await server.post(maps, object, { headers: make.headers })).status).toBe(201);
+  const made = await folder.lastOf(make.id);
+  expect([made.requestObject.data, made.responseObject.data]).toEqual([object.data, object.data]);
+
+  const patched = async (count: number) => {
+    const { id, headers } = named();
+    const patch = { data: dataOf('b', count) };
+    const { status } = await server.patch(`${maps}/large`, patch, 'merge', { headers });
+    const { requestObject } = await folder.lastOf(id);
+    return { status, requestObject };
+  };
+  expect(await patched(8_000)).toEqual({
+    status: 200,
+    requestObject: { data: dataOf('b', 8_000) },
+  });
+  expect(await patched(100_000)).toEqual({ status: 413, requestObject: undefined });
+
+  const pod = {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'large' },
+    spec: {
+      containers: [
+        {
+          name: 'c',
+          image: 'i',
+          env: Array.from({ length: 4_000 }, (_, at) => ({
+            name: `E${at}`,
+            value: 'v'.repeat(40),
+          })),
+        },
+      ],
+    },
+  };
+  const create = named();
+  const pods = '/api/v1/namespaces/default/pods';
+  const { status, body } = await server.post(pods, pod, { headers: create.headers });
+  expect(status).toBe(201);
+  const { managedFields, ...metadata } = body.metadata;
+  expect(managedFields).toBeDefined();
+  expect((await folder.lastOf(create.id)).responseObject).toEqual({ ...body, metadata });
+});
+
 test('OPS-2: a deletion is recorded with its options and its Status', async () => {
   await server.post(maps, configMap('d'));
   const { id, headers } = named();

@@ -125,6 +125,20 @@ describe('spans', () => {
     expect(refused.status).toBe(0);
   });
 
+  test('OPS-1: long texts are truncated', async () => {
+    const server = await tracedServer();
+    const long = 'x'.repeat(5_000);
+    await server.get(`${maps}/${long}`, { headers: { 'user-agent': long } });
+    await server.get(`/apis/${long}/v1/a`);
+    const short = 'x'.repeat(2048);
+    const get = named(
+      await traceOf('GET /api/v1/namespaces/{:namespace}/configmaps/{:name}'),
+      'Get',
+    );
+    expect(get.attributes).toMatchObject({ name: short, 'user-agent': short });
+    await traceOf(`GET /apis/${long}`.slice(0, 2048));
+  });
+
   test('OPS-1: a webhook receives the trace context, and its call is a span', async () => {
     const service = await untilEnd(startAdmissionService());
     const server = await tracedServer();

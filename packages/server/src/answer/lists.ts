@@ -1,6 +1,7 @@
 import {
   cborListPieces,
   encodeJson,
+  encodeJsonSteps,
   encodeMessage,
   indentedPieces,
   itemFieldBytes,
@@ -24,6 +25,7 @@ import {
   type MaybePromise,
   pacedBytesMin,
   pieceBytes,
+  runAtPace,
 } from '@wheelhouse/machinery';
 import { encodeContinue } from '@wheelhouse/store';
 import type { ApiCall } from '../endpoints/call.ts';
@@ -293,21 +295,27 @@ export async function recordList(call: ApiCall, document: ListDocument): Promise
       audit.annotate(`${call.context.dialect.group('audit')}/truncated`, 'true');
       return;
     }
-    texts.push(audit.omitsManagedFields ? withoutManagers(text, document.member) : text);
+    texts.push(
+      audit.omitsManagedFields
+        ? await runAtPace(withoutManagers(text, document.member), slices)
+        : text,
+    );
   }
   const head = jsonText(document.head).slice(0, -1);
   audit.setResponseText(`${head},"${document.member}":[${texts.join(',')}]}`);
 }
 
-/** An item without managed fields; a table row has them in its object. */
-function withoutManagers(text: string, member: ListDocument['member']): string {
-  const item = jsonObject(parseWrittenText(text));
+/** An item without managed fields, in steps; a table row has them in its object. */
+function* withoutManagers(text: string, member: ListDocument['member']): Generator<void, string> {
+  const bytes = Buffer.from(text);
+  yield* parseAhead(bytes);
+  const item = jsonObject(parseWrittenJson(bytes));
   const object = member === 'rows' ? item.object : item;
   if (!isObject(object) || !isObject(object.metadata)) return text;
   const { managedFields, ...rest } = object.metadata;
   if (managedFields === undefined) return text;
   object.metadata = rest;
-  return jsonText(item);
+  return String(yield* encodeJsonSteps(item));
 }
 
 /** A list of objects in protobuf (CODEC-3); the messages are kept with the entries. */

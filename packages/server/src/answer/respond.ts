@@ -24,12 +24,12 @@ import type { ApiCall } from '../endpoints/call.ts';
 import type { AuditTrail } from '../gates/audit/trail.ts';
 import type { Target } from '../registry/contract.ts';
 import { type AnswerAge, entryIn } from '../registry/conversion/views.ts';
-import { jsonAhead, jsonIn } from '../registry/object-codec.ts';
+import { jsonIn } from '../registry/object-codec.ts';
 import { bodyPace, flowSchemaHeader, priorityLevelHeader } from '../request/request-state.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { encodeBytes, encodeBytesSteps, encodeValue } from './encodings.ts';
 import { messageAhead, protobufObject } from './protobuf.ts';
-import { type Transform, transformFor } from './shapes.ts';
+import { jsonSteps, type Transform, transformFor } from './shapes.ts';
 
 /** The fastest level, because speed matters more than size. */
 const level = 1;
@@ -228,8 +228,11 @@ export async function sendEntry(
   }
   const transform = rendering.shape === 'object' ? undefined : transformFor(call, 'object');
   const isProtobuf = rendering.encoding.form === 'protobuf' && transform === undefined;
-  call.audit?.setResponseObject(() => transform?.entry(entry) ?? jsonIn(def, version, entry));
   const pace = bodyPace(call, entry.json.length);
+  if (call.audit?.recordsAnswers === true) {
+    const json = await runAtPace(jsonSteps(call, entry, transform), pace);
+    await runAtPace(call.audit.setResponseJson(json), pace);
+  }
   const encoded =
     pace !== undefined
       ? largeBody(call, { entry, transform, pace })
@@ -251,14 +254,12 @@ async function largeBody(
   },
 ): Promise<ResponseBody> {
   const { entry, transform, pace } = of;
-  const { rendering, entryKind: def } = call;
-  const { version } = call.target;
+  const { rendering } = call;
   if (rendering.encoding.form === 'protobuf' && transform === undefined) {
     await runAtPace(messageAhead(call, entry), pace);
     return protobufObject(call, entry);
   }
-  await runAtPace(transform?.ahead(entry) ?? jsonAhead(def, version, entry), pace);
-  const json = transform?.entry(entry) ?? jsonIn(def, version, entry);
+  const json = await runAtPace(jsonSteps(call, entry, transform), pace);
   return runAtPace(encodeBytesSteps(rendering, json), pace);
 }
 
@@ -315,7 +316,7 @@ export async function sendValue(
 /** Records the answer for audit; a Status has its own field there. */
 function recordAnswer(audit: AuditTrail, value: JsonObject): void {
   if (isStatus(value)) audit.setResponseStatus(value);
-  else audit.setResponseObject(() => value);
+  else audit.setResponseObject(value);
 }
 
 const isStatus = (value: JsonObject): value is JsonObject & Status =>

@@ -60,6 +60,16 @@ export function transformFor(
   return partialTransform(call, metaVersion);
 }
 
+/** The JSON of an entry in the request's version and form, in steps. */
+export function* jsonSteps(
+  { entryKind: def, target: { version } }: ApiCall,
+  entry: Entry,
+  transform: Transform | undefined,
+): Generator<void, Buffer> {
+  yield* transform?.ahead(entry) ?? jsonAhead(def, version, entry);
+  return transform?.entry(entry) ?? jsonIn(def, version, entry);
+}
+
 /** Throws 406 if metadata of a list is requested for one object, or the other way round. */
 function checkFits(call: ApiCall, of: 'object' | 'list'): void {
   const { shape } = call.rendering;

@@ -19,11 +19,11 @@ import {
 import { decodeTyped, type Schema } from '@wheelhouse/schema';
 import type { ApiCall } from '../endpoints/call.ts';
 import { needsConversion } from '../registry/conversion/views.ts';
-import { jsonAhead, jsonIn } from '../registry/object-codec.ts';
+import { jsonIn } from '../registry/object-codec.ts';
 import type { EventEncoder, WatchEventType } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { messageAhead, protobufObject } from './protobuf.ts';
-import { type Transform, transformFor } from './shapes.ts';
+import { jsonSteps, type Transform, transformFor } from './shapes.ts';
 
 /** How a watch is encoded: the shared encoder of events, and the frame of a failure. */
 export interface WatchEncoding {
@@ -171,10 +171,6 @@ function framingOf(call: ApiCall, transform: Transform | undefined): Framing {
   const { entryKind: def } = call;
   const { version } = call.target;
   const jsonOf = (entry: Entry) => transform?.entry(entry) ?? jsonIn(def, version, entry);
-  function* jsonSteps(entry: Entry): Generator<void, Buffer> {
-    yield* transform?.ahead(entry) ?? jsonAhead(def, version, entry);
-    return jsonOf(entry);
-  }
   switch (call.rendering.encoding.form) {
     case 'protobuf':
       return protobufFraming(call, transform);
@@ -182,7 +178,7 @@ function framingOf(call: ApiCall, transform: Transform | undefined): Framing {
       return {
         entry: (type, entry) => encodeCbor({ type, object: parseWrittenJson(jsonOf(entry)) }),
         *entrySteps(type, entry) {
-          const object = yield* parsedSteps(yield* jsonSteps(entry));
+          const object = yield* parsedSteps(yield* jsonSteps(call, entry, transform));
           return yield* encodeCborSteps({ type, object });
         },
         object: (type, object) => encodeCbor({ type, object }),
@@ -195,7 +191,7 @@ function framingOf(call: ApiCall, transform: Transform | undefined): Framing {
         entry: (type, entry) => frame(type, jsonOf(entry)),
         ...(!isCopy && {
           *entrySteps(type: WatchEventType, entry: Entry) {
-            return frame(type, yield* jsonSteps(entry));
+            return frame(type, yield* jsonSteps(call, entry, transform));
           },
         }),
         object: jsonFrame,

@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events';
+import { decodeJsonSteps, JsonError } from '@wheelhouse/codec';
 import type { ResourceDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
@@ -6,6 +7,7 @@ import {
   deadlineEarlyMs,
   type Exchange,
   type JsonObject,
+  type JsonValue,
   type MaybePromise,
   type Pace,
   runAtPace,
@@ -28,7 +30,7 @@ import {
   type WriteOptions,
 } from '../request/options.ts';
 import { bodyPace } from '../request/request-state.ts';
-import { readingOf } from './body/body.ts';
+import { bodyLimits, readingOf } from './body/body.ts';
 import { objectSteps, readWrite } from './body/decode-object.ts';
 import type { ApiCall } from './call.ts';
 import {
@@ -138,13 +140,28 @@ export async function readPatch(call: ApiCall): Promise<AnyPatch> {
   const bytes = await exchange.body(limits.bodyBytesMax);
   const options = parsePatchOptions(call.info.query, { dialect, isApply: type === 'apply' });
   if (type !== 'apply') {
-    call.audit?.setRequestPatch(bytes);
+    await recordPatch(call, bytes, bytes);
     return { type, bytes, options };
   }
   const decoded = encoding === 'cbor' ? applyBodyOfCbor(bytes) : applyBody(bytes, readingOf(call));
   const body = decoded instanceof Promise ? await decoded : decoded;
-  call.audit?.setRequestPatch(body.value);
+  await recordPatch(call, bytes, body.value);
   return { type, bytes, options, body };
+}
+
+/** Records a patch for audit (OPS-2), except JSON that cannot be decoded. */
+async function recordPatch(call: ApiCall, bytes: Buffer, patch: Buffer | JsonValue): Promise<void> {
+  const { audit } = call;
+  if (audit?.recordsRequests !== true) return;
+  const pace = bodyPace(call, bytes.length);
+  try {
+    const value = Buffer.isBuffer(patch)
+      ? (await runAtPace(decodeJsonSteps(patch, bodyLimits), pace)).value
+      : (patch as JsonValue);
+    await runAtPace(audit.setRequestPatch(value), pace);
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+  }
 }
 
 /** The change that a patch makes, as part of an update's plan. */

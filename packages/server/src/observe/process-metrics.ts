@@ -65,11 +65,11 @@ function createFamilies(registry: MetricRegistry) {
   };
 }
 
-/** Creates a function that raises a counter to a total that is counted elsewhere. */
+/** Creates a function that counts the growth of a total, which falls when an interface is removed. */
 function counterSetter(counter: () => Counter): (total: number) => void {
   let counted = 0;
   return (total) => {
-    counter().add(total - counted);
+    counter().add(Math.max(0, total - counted));
     counted = total;
   };
 }

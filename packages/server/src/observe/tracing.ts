@@ -5,7 +5,7 @@ import type { RequestInfo } from '../request/parse-request.ts';
 import type { Answered, Authorized, TimedOut } from '../request/request-state.ts';
 import type { RequestObserver } from './request-observers.ts';
 
-/** The attributes of a span. Headers and URLs are truncated to `valueLengthMax` characters. */
+/** The attributes of a span. */
 export type Attributes = Readonly<Record<string, string | number>>;
 
 /** The context in which another program continues a trace. */
@@ -14,7 +14,10 @@ interface RemoteContext {
   readonly spanId: Buffer;
 }
 
-/** A finished span. Times are in nanoseconds since the epoch. */
+/**
+ * A finished span. Texts have at most `textMax` characters; times are in nanoseconds since the
+ * epoch.
+ */
 export interface FinishedSpan extends RemoteContext {
   /** Empty for the root span of a trace. */
   readonly parentSpanId: Buffer;
@@ -207,19 +210,22 @@ export class Tracer {
     readonly link?: RemoteContext | undefined;
     readonly error?: string | undefined;
   }): void {
-    const { place, spanId, parentSpanId, name, kind = 'internal', attributes } = span;
+    const { place, spanId, parentSpanId, kind = 'internal', error } = span;
     if (!place.isSampled) return;
+    const attributes = Object.entries(span.attributes).map(
+      ([key, value]) => [key, typeof value === 'string' ? ownText(value) : value] as const,
+    );
     this.#onSpan({
       traceId: place.traceId,
       spanId,
       parentSpanId,
-      name,
+      name: ownText(span.name),
       kind,
       startNs: this.#nanoseconds(span.startMs),
       endNs: this.#nanoseconds(span.endMs ?? this.#clock.monotonic()),
-      attributes,
+      attributes: Object.fromEntries(attributes),
       link: span.link,
-      error: span.error,
+      error: error === undefined ? undefined : ownText(error),
     });
   }
 
@@ -270,29 +276,32 @@ function requestName({ method }: Exchange, info: RequestInfo | undefined): strin
   return `${method} /${parts.join('/')}`;
 }
 
-/** Maximum length of a header or URL in a span, in characters. */
-const valueLengthMax = 2048;
-const truncated = (text: string | undefined) => (text ?? '').slice(0, valueLengthMax);
+/** Maximum length of a text in a span, in characters. */
+const textMax = 2048;
+
+/** A copy, since a part of a text keeps the whole of it in memory while the span waits. */
+function ownText(text: string): string {
+  return Buffer.from(text.slice(0, textMax)).toString();
+}
 
 function requestAttributes(exchange: Exchange, auditId: string): Attributes {
   const { method, url, httpVersion, remoteAddress, responseCode = 0 } = exchange;
   return {
     'http.method': method,
     'http.scheme': exchange.connection.encrypted ? 'https' : 'http',
-    'http.target': truncated(redactSecrets(url)),
+    'http.target': redactSecrets(url),
     'http.flavor': httpVersion,
-    'net.host.name': truncated(exchange.header('host') ?? exchange.header(':authority')),
+    'net.host.name': exchange.header('host') ?? exchange.header(':authority') ?? '',
     'net.sock.peer.addr': remoteAddress,
-    'user_agent.original': truncated(exchange.header('user-agent')),
+    'user_agent.original': exchange.header('user-agent') ?? '',
     'http.status_code': responseCode,
     'audit-id': auditId,
   };
 }
 
 function endpointAttributes({ exchange, info, auditId }: Authorized): Attributes {
-  const path = exchange.url.split('?', 1)[0];
   return {
-    accept: truncated(exchange.header('accept')),
+    accept: exchange.header('accept') ?? '',
     'audit-id': auditId,
     client: exchange.remoteAddress,
     'api-group': info.group,
@@ -303,8 +312,8 @@ function endpointAttributes({ exchange, info, auditId }: Authorized): Attributes
     protocol: exchange.httpVersion === '2' ? 'HTTP/2.0' : 'HTTP/1.1',
     resource: info.resource,
     scope: scopeOf(info),
-    url: truncated(path),
-    'user-agent': truncated(exchange.header('user-agent')),
+    url: exchange.url.split('?', 1)[0] ?? '',
+    'user-agent': exchange.header('user-agent') ?? '',
     verb: info.verb.toUpperCase(),
   };
 }

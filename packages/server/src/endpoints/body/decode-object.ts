@@ -125,7 +125,7 @@ export async function decodeOptionsBody(
   if (stated !== '' && stated !== kind) {
     throw badRequest(`decoded object cannot be converted to ${kind}`);
   }
-  call.audit?.setRequestObject(options);
+  if (call.audit !== undefined) await atPaceOf(call, bytes, call.audit.setRequestObject(options));
   return options;
 }
 
@@ -194,7 +194,7 @@ export function* objectSteps(
   object.apiVersion = expectedVersion(target);
   object.kind = target.def.kind;
   reportComplaints(call, { complaints, fieldValidation, fail });
-  call.audit?.setRequestObject(object);
+  if (call.audit !== undefined) yield* call.audit.setRequestObject(object);
   return object;
 }
 

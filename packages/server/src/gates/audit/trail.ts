@@ -1,4 +1,4 @@
-import { decodeJson, encodeJson, JsonError, parseWrittenJson } from '@wheelhouse/codec';
+import { encodeJsonSteps, parseAhead, parseWrittenJson } from '@wheelhouse/codec';
 import {
   background,
   type Clock,
@@ -10,6 +10,7 @@ import {
   jsonObject,
   type Logger,
   type MaybePromise,
+  runInOnePiece,
   type Status,
   type UserInfo,
 } from '@wheelhouse/machinery';
@@ -109,26 +110,25 @@ export class AuditTrail {
     }
   }
 
-  /** Sets the decoded request body, whose metadata completes the object reference. */
-  setRequestObject(object: JsonObject): void {
+  /** Sets the decoded request body, whose metadata completes the object reference. In steps. */
+  *setRequestObject(object: JsonObject): Generator<void, void> {
     const metadata = isObject(object['metadata']) ? object['metadata'] : {};
     const ref = this.#objectRef;
     for (const field of ['namespace', 'name', 'uid', 'resourceVersion'] as const) {
       const value = metadata[field];
       if (ref !== undefined && typeof value === 'string' && value !== '') ref[field] ??= value;
     }
-    if (reaches(this.level, 'Request')) this.#requestObject = this.#encode(object);
+    if (this.recordsRequests) this.#requestObject = yield* this.#encode(object);
   }
 
-  /** Sets the patch as the client sent it; malformed JSON is not recorded. */
-  setRequestPatch(patch: JsonValue | Buffer): void {
-    if (!reaches(this.level, 'Request')) return;
-    try {
-      const value = Buffer.isBuffer(patch) ? decodeJson(patch).value : (patch as JsonValue);
-      this.#requestObject = encodeJson(value).toString().trimEnd();
-    } catch (error) {
-      if (!(error instanceof JsonError)) throw error;
-    }
+  /** Sets the patch as the client sent it. In steps. */
+  *setRequestPatch(patch: JsonValue): Generator<void, void> {
+    if (this.recordsRequests) this.#requestObject = String(yield* encodeJsonSteps(patch));
+  }
+
+  /** Whether the level records requests. */
+  get recordsRequests(): boolean {
+    return reaches(this.level, 'Request');
   }
 
   /** Whether the level records answers. */
@@ -146,22 +146,25 @@ export class AuditTrail {
     if (this.recordsAnswers) this.#responseObject = json;
   }
 
-  /** Sets the body of the answer; `json` is called only if the level records it. */
-  setResponseObject(json: () => JsonObject | Buffer): void {
-    if (!this.recordsAnswers) return;
-    const body = json();
-    if (!Buffer.isBuffer(body)) this.#responseObject = this.#encode(body as JsonObject);
-    else if (!this.#start.decision.omitManagedFields) {
-      this.#responseObject = body.toString('utf8').trimEnd();
-    } else {
-      this.#responseObject = this.#encode(jsonObject(parseWrittenJson(body)));
+  /** Sets the body of the answer, as JSON that this server wrote. In steps. */
+  *setResponseJson(json: Buffer): Generator<void, void> {
+    if (!this.omitsManagedFields) {
+      this.setResponseText(json.toString('utf8').trimEnd());
+      return;
     }
+    yield* parseAhead(json);
+    this.setResponseText(yield* this.#encode(jsonObject(parseWrittenJson(json))));
+  }
+
+  /** Sets the body of the answer. */
+  setResponseObject(object: JsonObject): void {
+    if (this.recordsAnswers) this.#responseObject = runInOnePiece(this.#encode(object));
   }
 
   /** Sets the Status that answers the request, whether a failure or a success. */
   setResponseStatus(status: Status): void {
     this.#responseStatus = { metadata: {}, ...recordedStatus(status) };
-    this.setResponseObject(() => jsonObject(status));
+    this.setResponseObject(jsonObject(status));
   }
 
   /**
@@ -249,11 +252,9 @@ export class AuditTrail {
     return sink.process([event]);
   }
 
-  #encode(object: JsonObject): string {
-    const { omitManagedFields } = this.#start.decision;
-    return encodeJson(omitManagedFields ? withoutManagedFields(object) : object)
-      .toString()
-      .trimEnd();
+  *#encode(object: JsonObject): Generator<void, string> {
+    const shown = this.omitsManagedFields ? withoutManagedFields(object) : object;
+    return String(yield* encodeJsonSteps(shown));
   }
 }
 
