@@ -154,6 +154,10 @@ describe('manifests', () => {
     const empty = ['rejected: the file contains no objects'];
     expect(await messages({ name: 'empty.yaml', text: '' })).toEqual(empty);
     expect(await messages({ name: 'comment.yaml', text: '# only\n---\n' })).toEqual(empty);
+    const inline = manifestOf('x', '1', 'default').replace(/^/, '--- {a: b}\n');
+    expect(await messages({ name: 'inline.yaml', text: `${inline}--- # comment\n` })).toEqual([
+      'rejected: invalid Yaml document separator: {a: b}',
+    ]);
     const fault = 'the file is larger than 8 MiB';
     expect(await messages({ name: 'big.yaml', text: '', fault })).toEqual([`rejected: ${fault}`]);
   });

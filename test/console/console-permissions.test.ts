@@ -179,6 +179,11 @@ describe.skipIf(chromium === undefined)('permissions', { timeout }, () => {
       'new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))',
     );
     expect(await screen.texts('.notice')).toEqual([]);
+    const path = `/api/v1/namespaces/${namespace}/configmaps/one`;
+    await on.server.patch(path, { data: { a: 'changed' } }, 'merge');
+    await screen.click('Refresh');
+    await screen.expectText('a: changed');
+    expect(await accessibilityFaults(screen)).toEqual([]);
   });
 
   test('CLIENT-4: a list that may not be watched can be refreshed', async () => {

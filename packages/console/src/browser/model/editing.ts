@@ -256,7 +256,9 @@ export function manifestsIn(
   file: ManifestFile,
   of: { readonly kinds: readonly Kind[]; readonly namespace: string },
 ): Manifest[] {
-  const documents = documentsIn(file.text);
+  // Like kubectl, refuses what follows a separator instead of ignoring it.
+  const [, content] = /^---[ \t]*([^\s#].*)$/m.exec(file.text) ?? [];
+  const documents = content === undefined ? documentsIn(file.text) : [];
   const manifests = documents.flatMap((text, index): Manifest[] => {
     const place = documents.length === 1 ? file.name : `${file.name}, document ${index + 1}`;
     const read = readYaml(text);
@@ -278,7 +280,8 @@ export function manifestsIn(
       );
   });
   if (manifests.length === 0) {
-    const { name, fault = 'the file contains no objects' } = file;
+    const invalid = content && `invalid Yaml document separator: ${content}`;
+    const { name, fault = invalid ?? 'the file contains no objects' } = file;
     return [{ place: name, text: '', title: name, target: undefined, fault }];
   }
   const rank = ({ target }: Manifest): number => {

@@ -50,20 +50,19 @@ export class TableRows {
     }
   }
 
-  /** Applies a change; returns false if the object is on a page that has not been read. */
-  change(type: 'ADDED' | 'MODIFIED' | 'DELETED', row: TableRow): boolean {
+  /** Applies a change, later if the object is on a page that has not been read. */
+  change(type: RowChange, row: TableRow): void {
     const { key } = row;
     if (!this.#isRead(key)) {
       const isNew = this.#pendingChanges.get(key)?.isNew ?? type === 'ADDED';
       if (type !== 'DELETED') this.#pendingChanges.set(key, { row, isNew });
       else if (isNew) this.#pendingChanges.delete(key);
       else this.#pendingChanges.set(key, { isNew });
-      return false;
+      return;
     }
     if (type === 'DELETED') this.#rows.delete(key);
     else this.#rows.set(key, row);
     this.#sorted = undefined;
-    return true;
   }
 
   #isRead(key: string): boolean {

@@ -87,6 +87,7 @@ export function ObjectPage(props: { readonly target: ObjectName; readonly tab: O
     <section class="page object-page">
       <Heading target={target}>
         {object !== undefined && state !== undefined && <LiveStatus state={state} />}
+        {state?.phase === 'static' && <Button act={watched.reload}>Refresh</Button>}
         <Button act={copy}>Copy as kubectl</Button>
         {canScale && !isAbsent && (
           <Button act={() => setDialog('scale')} refusal={refusals.scale}>
@@ -284,6 +285,8 @@ interface WatchedObject {
   readonly history: ObjectHistory;
   /** Replaces the version with the result of a write. */
   replace(object: LoadedObject): void;
+  /** Reads the current version, for users who may not watch. */
+  reload(): void;
 }
 
 const deletedText = 'The object has been deleted. This is its last known state.';
@@ -355,6 +358,7 @@ function useObject(target: ObjectName): WatchedObject {
     state: stateOf(snapshot?.state),
     history,
     replace: setObject,
+    reload: () => store?.restart(),
   };
 }
 
