@@ -70,7 +70,7 @@ const nodesPerStep = 3_000;
  * formats; lists and maps with elements of several types. `types` are those of the subexpressions.
  */
 function* literalIssues(expr: Expr, types: Types): Generator<void, readonly Issue[]> {
-  const issues: Issue[] = [];
+  const issues: (readonly Issue[])[] = [];
   const open = [{ node: expr, isFormatted: false, times: 1 }];
   let left = nodesPerStep;
   for (let at = open.pop(); at !== undefined; at = open.pop()) {
@@ -78,7 +78,7 @@ function* literalIssues(expr: Expr, types: Types): Generator<void, readonly Issu
     const issue = node.kind === 'call' ? callIssue(node, types) : undefined;
     const found = issue === undefined ? [] : [issue];
     if (!isFormatted) appendAll(found, mixedIssues(node, types));
-    for (let time = 0; time < times; time += 1) appendAll(issues, found);
+    for (let time = 0; time < times && found.length > 0; time += 1) issues.push(found);
     // Arguments of a format may have different types.
     const inside = isFormatted || (node.kind === 'call' && node.name === 'format');
     const operands = operandsOf(node);
@@ -96,7 +96,7 @@ function* literalIssues(expr: Expr, types: Types): Generator<void, readonly Issu
     }
   }
   // At one position, cel-go reports an inner expression first.
-  return issues.reverse();
+  return issues.reverse().flat();
 }
 
 /** The work of finding the issues of a node, compared with that of an operator. */

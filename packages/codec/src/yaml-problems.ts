@@ -16,6 +16,7 @@ const noColon = "could not find expected ':'";
 export const noAlias = 'did not find expected alphabetic or numeric character';
 const openText = 'found unexpected end of stream';
 const nestedValue = 'mapping values are not allowed in this context';
+const nestedKey = 'mapping keys are not allowed in this context';
 const noToken = 'found character that cannot start any token';
 
 /** Problems that Go's parser finds, which counts lines from zero; its scanner counts from one. */
@@ -106,6 +107,7 @@ function placeOf(
   }
   if (problem === nestedValue) {
     if (/^-\s/.test(text.slice(at, at + 2))) return { problem: noKey, at };
+    if (/^\?(?:\s|$)/.test(text.slice(at, at + 2))) return { problem: nestedKey, at };
     // Only a plain text that is not aligned with keys above it extends to the next line.
     const isComplete = /[{["']/.test(text[at] ?? '') || alignedAbove(text, at) === 'key';
     if (isComplete) return placeOf(noColon, { text, at });
@@ -118,6 +120,9 @@ function placeOf(
     return { problem, at: next < 0 ? text.length : lineEnd + next };
   }
   if (problem.startsWith("did not find expected ','") && /[[{,:]$/.test(before)) {
+    return { problem: noContent, at };
+  }
+  if (problem === noKey && /[\]}]/.test(text[at] ?? '') && /[:?-]$/.test(before)) {
     return { problem: noContent, at };
   }
   const endsPlain = /[^:"'\]}|>-]$/.test(before.slice(-1));

@@ -149,6 +149,8 @@ describe('decoding YAML', () => {
     ],
     ['a: &', 'yaml: did not find expected alphabetic or numeric character'],
     ['\na: ,', 'yaml: line 1: did not find expected node content'],
+    ['\na: ]', 'yaml: line 1: did not find expected node content'],
+    ['\na: ? b', 'yaml: line 2: mapping keys are not allowed in this context'],
     ['? [a]\n: 1', 'yaml: invalid map key: []interface {}{"a"}'],
     [
       '18446744073709551615: b',

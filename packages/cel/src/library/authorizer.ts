@@ -1,8 +1,8 @@
 import { dnsLabel, dnsSubdomain, type MaybePromise } from '@wheelhouse/machinery';
-import { codePointCount } from '@wheelhouse/schema';
 import type { CallContext, Library } from '../types/functions.ts';
 import { CelError, EvaluationPaused, Opaque, type Value } from '../values.ts';
 import { asText, misfit } from './arguments.ts';
+import { textSize } from './arithmetic.ts';
 
 /** An authorization check by an expression. */
 export interface AccessQuestion {
@@ -168,7 +168,7 @@ const requirementCost = 50;
 function selects(name: 'fieldSelector' | 'labelSelector') {
   const add = adds('resource', name);
   return (args: readonly Value[], context: CallContext): Value => {
-    const length = codePointCount(asText(args[1]));
+    const length = textSize(asText(args[1]));
     const requirements = Math.ceil(length / 2);
     // The call itself is charged separately.
     const cost = listCost + Math.ceil(length * 0.1) + requirements * requirementCost - 1;

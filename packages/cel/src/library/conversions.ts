@@ -22,7 +22,7 @@ import {
   asTimestamp,
   asUint,
 } from './arguments.ts';
-import { callCost, duration, int64, timestamp, uint64 } from './arithmetic.ts';
+import { callCost, duration, int64, textSize, timestamp, uint64 } from './arithmetic.ts';
 import { parseTimestamp, showDuration, showTimestamp, zoneOf } from './times.ts';
 
 /** Formats a double like Go's shortest lossless `%g`. */
@@ -172,7 +172,7 @@ const texts: Library = [
   [
     'bytes(string): bytes',
     ([value], { spend }) => {
-      spend(callCost(codePointCount(asText(value))));
+      spend(callCost(textSize(asText(value))));
       return new TextEncoder().encode(asText(value));
     },
   ],

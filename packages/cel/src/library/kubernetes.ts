@@ -10,11 +10,11 @@ import {
   parseQuantity,
   qualifiedName,
 } from '@wheelhouse/machinery';
-import { codePointCount, formatCheck } from '@wheelhouse/schema';
+import { formatCheck } from '@wheelhouse/schema';
 import type { CallContext, Library } from '../types/functions.ts';
 import { CelError, List, Opaque, Optional, type Value } from '../values.ts';
 import { asInt, asText, misfit } from './arguments.ts';
-import { int64, parsing, patternCost, sizeCost } from './arithmetic.ts';
+import { int64, parsing, patternCost, sizeCost, textSize } from './arithmetic.ts';
 
 const quantityType = 'kubernetes.Quantity';
 const billion = 1_000_000_000n;
@@ -327,7 +327,7 @@ function formatOf(format: Value | undefined): Format {
 
 function validate([format, text]: readonly Value[], { spend }: CallContext): Value {
   const { rule, patternLength } = formatOf(format);
-  spend(sizeCost(1 + codePointCount(asText(text))) * patternCost(patternLength) - 1);
+  spend(sizeCost(1 + textSize(asText(text))) * patternCost(patternLength) - 1);
   const messages = rule(asText(text));
   return messages.length === 0 ? noErrors : new Optional(new List(messages));
 }

@@ -1,11 +1,10 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import { parseGoRequestUrl, parseGoUrl, printGoUrl } from '@wheelhouse/machinery';
-import { codePointCount } from '@wheelhouse/schema';
 import { type CallContext, type Library, noSuchOverload } from '../types/functions.ts';
 import { CelError, EntryMap, List, Opaque, type Value } from '../values.ts';
 import { addressProblem } from './address-errors.ts';
 import { asText, misfit } from './arguments.ts';
-import { callCost, parsing, sizeCost } from './arithmetic.ts';
+import { callCost, parsing, sizeCost, textSize } from './arithmetic.ts';
 
 /** An address: its 32 or 128 bits as a number. */
 interface Address {
@@ -166,7 +165,7 @@ const prefixBytes = (value: Value | undefined) => Math.ceil(block(value).prefix 
 
 /** The cost of parsing an operand that is a text. */
 const parsingCost = (value: Value | undefined) =>
-  typeof value === 'string' ? sizeCost(codePointCount(value)) : 0;
+  typeof value === 'string' ? sizeCost(textSize(value)) : 0;
 
 function containsAddress([left, right]: readonly Value[], { spend }: CallContext): boolean {
   spend(callCost(2 * prefixBytes(left)) + parsingCost(right));

@@ -1,5 +1,5 @@
 import { runInOnePiece, WorkBudget, WorkExceeded } from '@wheelhouse/machinery';
-import { codePointCount, Pattern } from '@wheelhouse/schema';
+import { Pattern } from '@wheelhouse/schema';
 import {
   type CallContext,
   divided,
@@ -10,7 +10,7 @@ import {
 } from '../types/functions.ts';
 import { CelError, List, type Value } from '../values.ts';
 import { asInt, asList, asText } from './arguments.ts';
-import { callCost, patternCost, sizeCost, traversalCost } from './arithmetic.ts';
+import { callCost, patternCost, sizeCost, textSize, traversalCost } from './arithmetic.ts';
 import { showValue } from './conversions.ts';
 import { formatSteps } from './format-text.ts';
 import { indexInSteps, isShortSearch, lastIndexInSteps } from './search.ts';
@@ -35,7 +35,7 @@ const readsText = (run: Run) => oneStepEach(countText, run);
 const costsText =
   (run: Run): Run =>
   (args, context) => {
-    context.spend(callCost(codePointCount(asText(args[0]))));
+    context.spend(callCost(textSize(asText(args[0]))));
     return run(args, context);
   };
 
@@ -129,7 +129,7 @@ const lastIndexOf = searches(
 
 /** kube-apiserver multiplies the costs of both texts; the search itself is faster. */
 const searchCost = (text: string, part: string) =>
-  sizeCost(codePointCount(text)) * sizeCost(codePointCount(part)) - 1;
+  sizeCost(textSize(text)) * sizeCost(textSize(part)) - 1;
 
 const contains = seldomLong(
   ([value, part], context) => {
@@ -180,7 +180,7 @@ const replace = divided(function* ([value, search, by, most], context) {
   const limit = most === undefined || number(most) < 0 ? Number.POSITIVE_INFINITY : number(most);
   const source = asText(value);
   const indexes = yield* places([source, asText(search)], limit, context);
-  context.spend(callCost(codePointCount(source) * 2));
+  context.spend(callCost(textSize(source) * 2));
   // The cost ignores what is inserted, which may be far longer than the text.
   context.work(indexes.length * asText(by).length);
   const parts: string[] = [];
@@ -219,7 +219,7 @@ const split = seldomLong(
     const [source, separator] = [asText(args[0]), asText(args[1])];
     if (!isShortSearch(source, separator)) return runInOnePiece(splitSteps(args, context.atOnce));
     countText(args, context);
-    context.spend(callCost(codePointCount(source) * 2));
+    context.spend(callCost(textSize(source) * 2));
     return parted(source, separator, args[2]);
   },
   (args, context) => splitSteps(args, context),
@@ -228,7 +228,7 @@ const split = seldomLong(
 function* splitSteps(args: readonly Value[], context: CallContext): Generator<void, Value> {
   const [source, separator] = [asText(args[0]), asText(args[1])];
   countText(args, context);
-  context.spend(callCost(codePointCount(source) * 2));
+  context.spend(callCost(textSize(source) * 2));
   if (context.isStepOver()) yield;
   if (separator === '') return parted(source, separator, args[2]);
   const limit = args[2] === undefined ? -1 : number(args[2]);
@@ -257,13 +257,13 @@ function parted(source: string, separator: string, most: Value | undefined): Lis
 
 const join = divided(function* ([list, separator = ''], context) {
   const texts: string[] = [];
-  const gap = codePointCount(asText(separator));
+  const gap = textSize(asText(separator));
   let size = -gap;
   for (const item of asList(list).items) {
     context.work(1);
     if (context.isStepOver()) yield;
     if (typeof item !== 'string') throw new CelError(`join: invalid input: ${showValue(item)}`);
-    size += codePointCount(item) + gap;
+    size += textSize(item) + gap;
     texts.push(item);
   }
   context.spend(callCost(Math.max(size, 0) * 2));
@@ -287,7 +287,7 @@ const quotedAtOnce = 10_000;
 
 const quote = divided(function* ([value], context) {
   const source = asText(value);
-  context.spend(callCost(codePointCount(source)));
+  context.spend(callCost(textSize(source)));
   let escaped = '';
   for (let from = 0; from < source.length; ) {
     context.work(Math.ceil(Math.min(source.length - from, quotedAtOnce) / 2));
@@ -348,8 +348,8 @@ function spendMatch(
   pattern: { readonly size: number },
   context: CallContext,
 ): void {
-  const reading = sizeCost(1 + codePointCount(value));
-  const perReading = patternCost(codePointCount(source));
+  const reading = sizeCost(1 + textSize(value));
+  const perReading = patternCost(textSize(source));
   context.spend(reading * perReading - 1);
   countInstructions(reading * (patternCost(pattern.size) - perReading), context);
 }
@@ -425,7 +425,7 @@ const regularExpressions: Library = [
 ];
 
 const format = divided(function* ([value, args], context) {
-  context.spend(callCost(codePointCount(asText(value))));
+  context.spend(callCost(textSize(asText(value))));
   const result = yield* formatSteps(asText(value), asList(args).items, context);
   // The cost ignores the arguments, which may be far longer than the format.
   context.work(result.length);
