@@ -356,7 +356,12 @@ export class SparePool {
       return;
     }
     const path = this.#nextPath();
-    await renameAsync(file.path, path);
+    try {
+      await renameAsync(file.path, path);
+    } catch (error) {
+      closeSync(file.descriptor);
+      throw error;
+    }
     this.#spares.push({ ...file, path });
   }
 
@@ -436,7 +441,7 @@ export class SparePool {
       await renameAsync(draft, path);
       return { path, descriptor: openSegmentFile(path), size };
     } catch (error) {
-      await rmAsync(draft, { force: true }).catch(() => {});
+      for (const left of [draft, path]) await rmAsync(left, { force: true }).catch(() => {});
       throw toStoreError(error, 'write');
     }
   }
