@@ -41,6 +41,11 @@ const container = {
   readinessProbe: { httpGet: { path: 'healthz', port: 'web' } },
   securityContext: { seccompProfile: { type: 'Localhost', localhostProfile: 'c.json' } },
 };
+const claim = {
+  accessModes: ['ReadWriteOnce'],
+  resources: { requests: { storage: '1Gi' } },
+  dataSource: { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name: 's' },
+};
 const pod = {
   apiVersion: 'v1',
   kind: 'Pod',
@@ -53,6 +58,7 @@ const pod = {
       spread('host', {}),
       spread('rack', { labelSelector: {} }),
     ],
+    volumes: [{ name: 'v', ephemeral: { volumeClaimTemplate: { spec: claim } } }],
   },
 };
 const workload = (kind: string, name: string) => ({

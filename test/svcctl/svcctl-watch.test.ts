@@ -1,9 +1,11 @@
+import http from 'node:http';
 import net, { type AddressInfo } from 'node:net';
 import { MovableClock } from '@wheelhouse/machinery';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { mustCreate } from '../authentication/token-users.ts';
 import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 import { untilEnd } from '../support/cleanup.ts';
-import { configMap, eventually, freshNamespace } from '../support/harness.ts';
+import { configMap, eventually, freshNamespace, type TestServer } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import { withServer } from '../support/with-server.ts';
 import { svcctlFor } from './svcctl-run.ts';
@@ -154,6 +156,27 @@ test('CLIENT-1: get --raw prints a response as it arrives', async () => {
   expect(await watching.stop()).toBe(130);
 });
 
+test('CLIENT-1: responses that are cut off are reported', async () => {
+  const api = http.createServer((_, response) => {
+    response.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' });
+    response.write('{', () => response.destroy());
+  });
+  await new Promise<void>((resolve) => api.listen(0, '127.0.0.1', resolve));
+  const flag = `--server=http://127.0.0.1:${(api.address() as AddressInfo).port}`;
+  const lost = 'unexpected EOF\n';
+  expect(await home.run(`get cm x ${flag}`)).toEqual({
+    code: 1,
+    out: '',
+    err: `error: unexpected error when reading response body. Please retry. Original error: ${lost}`,
+  });
+  expect(await home.run(`get --raw /x ${flag}`)).toEqual({
+    code: 1,
+    out: '{',
+    err: `error: ${lost}`,
+  });
+  await new Promise((resolve) => api.close(resolve));
+});
+
 const deployment = {
   apiVersion: 'apps/v1',
   kind: 'Deployment',
@@ -169,15 +192,43 @@ const deployment = {
 const status = {
   status: { observedGeneration: 1, conditions: [{ type: 'Available', status: 'True' }] },
 };
-printsLikeKubectl('wait', [
-  ['create -f -', JSON.stringify(deployment)],
-  [`patch deployment d --subresource=status --type=merge -p ${JSON.stringify(status)}`],
-  ['wait --for=condition=Available deployment/d --timeout=0'],
-  ['wait --for=condition=available=TRUE deployment/d --timeout=0 -o name'],
-  ['wait --for=condition=available=true=x deployment/d --timeout=0'],
-  // The conditions concern the previous generation now.
-  ['patch deployment d --type=merge -p {"spec":{"replicas":3}}'],
-  ['wait --for=condition=Available deployment/d --timeout=0'],
-  ['wait --for=condition=Available deployment/none --timeout=0'],
-  ['wait --for=delete deployment/d --timeout=0'],
-]);
+
+/** Lets one user delete objects that the user may not see, and another one get them. */
+async function prepare(cluster: TestServer, place: string): Promise<void> {
+  const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${place}`;
+  for (const [name, verbs] of [
+    ['bob', ['delete']],
+    ['eve', ['delete', 'get']],
+  ] as const) {
+    await mustCreate(cluster, `${rbac}/roles`, {
+      metadata: { name },
+      rules: [{ apiGroups: [''], resources: ['configmaps'], verbs }],
+    });
+    await mustCreate(cluster, `${rbac}/rolebindings`, {
+      metadata: { name },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name },
+      subjects: [{ kind: 'User', name }],
+    });
+  }
+}
+
+printsLikeKubectl(
+  'wait',
+  [
+    ['create -f -', JSON.stringify(deployment)],
+    [`patch deployment d --subresource=status --type=merge -p ${JSON.stringify(status)}`],
+    ['wait --for=condition=Available deployment/d --timeout=0'],
+    ['wait --for=condition=available=TRUE deployment/d --timeout=0 -o name'],
+    ['wait --for=condition=available=true=x deployment/d --timeout=0'],
+    // The conditions concern the previous generation now.
+    ['patch deployment d --type=merge -p {"spec":{"replicas":3}}'],
+    ['wait --for=condition=Available deployment/d --timeout=0'],
+    ['wait --for=condition=Available deployment/none --timeout=0'],
+    ['wait --for=delete deployment/d --timeout=0'],
+    ['create configmap c'],
+    ['delete configmap c --as=bob'],
+    ['create configmap c'],
+    ['delete configmap c --as=eve'],
+  ],
+  { prepare },
+);

@@ -132,3 +132,42 @@ printsLikeKubectl(
     },
   },
 );
+
+const twice = (name: string) => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name },
+  spec: {
+    containers: [{ name: 'c', image: 'i', env: ['1', '2'].map((value) => ({ name: 'A', value })) }],
+  },
+});
+const outdated = {
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: 'olds.@ns.example.com' },
+  spec: {
+    group: '@ns.example.com',
+    scope: 'Namespaced',
+    names: { plural: 'olds', kind: 'Old' },
+    versions: [
+      {
+        name: 'v1',
+        served: true,
+        storage: true,
+        deprecated: true,
+        deprecationWarning: 'größer ist älter',
+        schema: { openAPIV3Schema: { type: 'object' } },
+      },
+    ],
+  },
+};
+const old = (name: string) =>
+  JSON.stringify({ apiVersion: '@ns.example.com/v1', kind: 'Old', metadata: { name } });
+
+printsLikeKubectl('warnings', [
+  ['create -f -', JSON.stringify(twice('a')) + JSON.stringify(twice('b'))],
+  ['create -f -', JSON.stringify(outdated)],
+  ['wait --for=condition=Established crd/olds.@ns.example.com'],
+  ['apply -f - --server-side=false', old('x') + old('y')],
+  ['get olds.@ns.example.com -o name'],
+]);

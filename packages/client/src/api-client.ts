@@ -284,18 +284,24 @@ const reasonsByCode: Readonly<Record<number, string>> = {
   503: 'ServiceUnavailable',
 };
 
-/** Parses the texts of a `Warning` header: `299 - "text"`, several separated by commas. */
+/**
+ * Parses the texts of a `Warning` header: `299 - "text"`, several separated by commas. Like
+ * client-go, skips other codes, dates, and texts with control characters.
+ */
 export function warningTexts(header: string): string[] {
+  // Node decodes headers as Latin-1; texts are UTF-8.
+  const decoded = /[^\0-\xff]/.test(header) ? header : Buffer.from(header, 'latin1').toString();
   const texts: string[] = [];
-  for (let at = header.indexOf('"'); at >= 0; at = header.indexOf('"', at)) {
+  let end = 0;
+  for (let at = decoded.indexOf('"'); at >= 0; at = decoded.indexOf('"', end)) {
+    const isWarning = /(?:^|[\s,])299 \S+ $/.test(decoded.slice(end, at));
     let text = '';
-    let end = at + 1;
-    for (; end < header.length && header[end] !== '"'; end++) {
-      if (header[end] === '\\') end += 1;
-      text += header[end] ?? '';
+    for (end = at + 1; end < decoded.length && decoded[end] !== '"'; end++) {
+      if (decoded[end] === '\\') end += 1;
+      text += decoded[end] ?? '';
     }
-    texts.push(text);
-    at = end + 1;
+    if (isWarning && !/\p{Cc}/u.test(text)) texts.push(text);
+    end += 1;
   }
   return texts;
 }

@@ -108,6 +108,9 @@ describe('responses', () => {
   test('warning headers are parsed', () => {
     expect(warningTexts('299 - "a, \\"b\\"", 299 - "c"')).toEqual(['a, "b"', 'c']);
     expect(warningTexts('299 - "open')).toEqual(['open']);
+    expect(warningTexts('199 - "a", 299 host "b" "Sun, 06 Nov 1994 08:49:37 GMT"')).toEqual(['b']);
+    const asReceived = (text: string) => Buffer.from(text).toString('latin1');
+    expect(warningTexts(asReceived('299 - "größer", 299 - "a\u009bb"'))).toEqual(['größer']);
   });
 });
 

@@ -8,10 +8,12 @@ import {
   type Clock,
   checkServerNames,
   delayMsMax,
+  errorText,
   ipVersion,
   listen,
   programClock,
   returningErrors,
+  systemErrorCode,
   trustOptions,
 } from '@wheelhouse/machinery';
 import {
@@ -247,6 +249,20 @@ export class ConnectionError extends Error {
   }
 }
 
+/** The words of Go for an error while a body arrives; Node reports a lost connection by a code. */
+export const bodyErrorText = (error: unknown): string =>
+  systemErrorCode(error) === 'ECONNRESET' ? 'unexpected EOF' : errorText(error);
+
+/** The connection was lost while the response arrived. */
+export class LostResponseError extends ConnectionError {
+  constructor(host: string, cause: NodeJS.ErrnoException) {
+    super(host, cause);
+    this.message =
+      'unexpected error when reading response body. Please retry. ' +
+      `Original error: ${bodyErrorText(cause)}`;
+  }
+}
+
 /**
  * Creates a client, which opens no connection before the first request. Throws on a malformed URL.
  * Its requests reject with ConnectionError if the server is unreachable, and with CredentialError
@@ -281,7 +297,11 @@ export function createHttpClient(config: ClientConfig): HttpClient {
     async request(request) {
       return withTimeout(request, async (signal) => {
         const { status, headers, body } = await open({ ...request, signal });
-        return { status, headers, body: await readAll(body) };
+        return {
+          status,
+          headers,
+          body: await readAll(body).catch(failWith(LostResponseError, base)),
+        };
       });
     },
     stream: open,
@@ -299,7 +319,7 @@ export function createHttpClient(config: ClientConfig): HttpClient {
           headers: requestHeaders({ config, explicitHeaders: undefined, credential }),
         }).catch((error: unknown) => {
           if (error instanceof WebSocketRefused) throw error;
-          return throwConnectionError(base)(error);
+          return failWith(ConnectionError, base)(error);
         });
       const credential = await source?.current();
       try {
@@ -335,22 +355,27 @@ interface SendContext {
 async function send(request: HttpRequest, context: SendContext): Promise<HttpStream> {
   const { base, route } = context;
   for (let isRetry = false; ; isRetry = true) {
-    const session = await route.shared?.session(request.signal).catch(throwConnectionError(base));
+    const session = await route.shared
+      ?.session(request.signal)
+      .catch(failWith(ConnectionError, base));
     if (session === undefined) return sendOverHttp1(request, context);
     try {
       return await sendOverHttp2(session, request, context);
     } catch (error) {
-      if (!(error instanceof NotProcessed) || isRetry) return throwConnectionError(base)(error);
+      if (!(error instanceof NotProcessed) || isRetry) {
+        return failWith(ConnectionError, base)(error);
+      }
     }
   }
 }
 
-const throwConnectionError =
-  ({ host }: URL) =>
+/** Returns a function that throws a network error as one of a class. */
+const failWith =
+  (NetworkError: typeof ConnectionError, { host }: URL) =>
   (error: unknown): never => {
     // Under jest, Node's errors are instances of the Error of another realm.
     const isError = error instanceof Error || types.isNativeError(error);
-    throw isError && error.name !== 'AbortError' ? new ConnectionError(host, error) : error;
+    throw isError && error.name !== 'AbortError' ? new NetworkError(host, error) : error;
   };
 
 /** Headers that HTTP/2 forbids or replaces with pseudo-headers. */

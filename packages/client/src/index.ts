@@ -22,7 +22,13 @@ export {
   resourcePath,
 } from './discovery.ts';
 export { environmentProxy } from './environment-proxy.ts';
-export { ConnectionError, createHttpClient, type HttpClient } from './http-client.ts';
+export {
+  bodyErrorText,
+  ConnectionError,
+  createHttpClient,
+  type HttpClient,
+  LostResponseError,
+} from './http-client.ts';
 export { expireIdle, retireAgent } from './idle-connections.ts';
 export type { ClientConfig } from './kubeconfig/client-config.ts';
 export {

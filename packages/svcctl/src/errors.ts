@@ -1,11 +1,13 @@
 import {
   ApiError,
+  bodyErrorText,
   ConnectionError,
   CredentialError,
   goNetworkError,
   KubeconfigError,
+  LostResponseError,
 } from '@wheelhouse/client';
-import { errorText, type JsonObject } from '@wheelhouse/machinery';
+import type { JsonObject } from '@wheelhouse/machinery';
 import { CliError, type CliIo, CommandExit, CommandLineError, PlainCliError } from './io.ts';
 import { nameOf, namespaceOf } from './objects.ts';
 
@@ -130,6 +132,7 @@ function fullText(error: unknown, context: string): string {
   }
   if (error instanceof ContextError) return fullText(error.cause, `${context}${error.message}: `);
   if (error instanceof ApiError) return apiErrorText(error, context);
+  if (error instanceof LostResponseError) return `error: ${context}${error.message}`;
   if (error instanceof ConnectionError) return connectionText(error);
   if (error instanceof CredentialError) {
     return `Unable to connect to the server: getting credentials: ${error.message}`;
@@ -143,7 +146,7 @@ function fullText(error: unknown, context: string): string {
   if (error instanceof Error && error.name === 'TimeoutError') {
     return `Unable to connect to the server: ${timeoutText}`;
   }
-  return `error: ${context}${errorText(error)}`;
+  return `error: ${context}${bodyErrorText(error)}`;
 }
 
 /** Go's wording for a response that does not arrive in time. */

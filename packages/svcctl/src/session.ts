@@ -116,7 +116,8 @@ export class Session {
   readonly #deferred: unknown[] = [];
   readonly #ambiguities = new Set<string>();
   #documents = 0;
-  #warnings = 0;
+  /** The distinct warnings of the server. */
+  readonly #warnings = new Set<string>();
 
   /** @param options.timeoutMs default time limit of a request; 0 for none */
   constructor(options: {
@@ -178,9 +179,9 @@ export class Session {
     void this.context;
   }
 
-  /** Number of warnings received from the server. */
+  /** Number of distinct warnings received from the server. */
   get warnings(): number {
-    return this.#warnings;
+    return this.#warnings.size;
   }
 
   get namespace(): string {
@@ -199,7 +200,8 @@ export class Session {
           ...(this.requestTimeoutMs ? { timeoutText: goDuration(this.requestTimeoutMs) } : {}),
           observer: {
             warning: (text) => {
-              this.#warnings += 1;
+              if (this.#warnings.has(text)) return;
+              this.#warnings.add(text);
               io.err(`Warning: ${text}\n`);
             },
             request: ({ method, url, headers, status, tookMs }) => {

@@ -417,7 +417,7 @@ const unread: ResponseStream = {
   destroy: () => {},
 };
 
-const noBytes = Buffer.alloc(0);
+export const noBytes = Buffer.alloc(0);
 
 function isBuffer(body: ResponseBody): body is Buffer {
   return body instanceof Buffer;

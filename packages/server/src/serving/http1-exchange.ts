@@ -15,7 +15,7 @@ import {
   type MemoryAccount,
   pieceBytes,
 } from '@wheelhouse/machinery';
-import { ExchangeBase, type ExchangeHost } from './exchange-base.ts';
+import { ExchangeBase, type ExchangeHost, noBytes } from './exchange-base.ts';
 
 /** The body of an HTTP/1.1 request, which Node reads. */
 class NodeBodySource implements BodySource {
@@ -186,7 +186,13 @@ export class Http1Exchange extends ExchangeBase {
     if (this.bodyRefused || this.core.draining || unread) fields['connection'] = 'close';
     this.#response.writeHead(head.status, fields);
     if (head.empty && !this.bodyRefused) this.#response.end();
-    else if (head.contentLength === undefined) this.#response.flushHeaders();
+    else if (head.contentLength === undefined) this.#sendHead();
+  }
+
+  /** `flushHeaders` would encode text that is not ASCII, as in a warning, once more as UTF-8. */
+  #sendHead(): void {
+    if (this.method === 'HEAD') this.#response.flushHeaders();
+    else this.#response.write(noBytes);
   }
 
   protected get hasBody(): boolean {

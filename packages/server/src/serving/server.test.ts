@@ -252,6 +252,15 @@ describe.each(protocols)('%s', (protocol) => {
     expect(answer.headers['x-list']).toBe('a, b');
   });
 
+  test('streams have headers that are not ASCII', async () => {
+    const text = Buffer.from('日é').toString('latin1');
+    await serve((exchange) => exchange.stream({ status: 200, headers: { 'x-a': text } }).end(), {
+      protocol,
+    });
+    const answer = await callBy(protocol, {});
+    expect(answer.headers['x-a']).toBe(text);
+  });
+
   test('a throwing handler is answered with 500 and affects no other request', async () => {
     await serve(
       (exchange) => {

@@ -4,7 +4,7 @@ import { metadataLines, pairsText } from './metadata.ts';
 import { conditionRows, longTime } from './pod-template.ts';
 import type { RelatedDescriber } from './related.ts';
 import { valueLines } from './tabs.ts';
-import { sourceLines } from './volumes.ts';
+import { dataSourceLines, sourceLines } from './volumes.ts';
 
 /** The short names of access modes, in kubectl's order. */
 const shortModes = {
@@ -60,17 +60,6 @@ const describeClaim: RelatedDescriber = async (claim, { dialect, list, now }) =>
     ...conditionLines(listAt(claim, 'status', 'conditions')),
   ];
 };
-
-function dataSourceLines(source: JsonObject): string[] {
-  if (Object.keys(source).length === 0) return [];
-  const group = source['apiGroup'];
-  return [
-    'DataSource:',
-    ...(typeof group === 'string' ? [`  APIGroup:\t${group}`] : []),
-    `  Kind:\t${textAt(source, 'kind')}`,
-    `  Name:\t${textAt(source, 'name')}`,
-  ];
-}
 
 /** The names of the Pods that mount a claim, once per volume, or that own it. */
 function podsUsing(claim: JsonObject, pods: readonly JsonObject[]): string[] {

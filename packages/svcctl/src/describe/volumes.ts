@@ -280,6 +280,18 @@ function attributeLines(attributes: JsonObject): string[] {
   );
 }
 
+/** Describes the object from which a claim is filled, if any. */
+export function dataSourceLines(source: JsonObject): string[] {
+  if (Object.keys(source).length === 0) return [];
+  const group = source['apiGroup'];
+  return [
+    'DataSource:',
+    ...(typeof group === 'string' ? [`  APIGroup:\t${group}`] : []),
+    `  Kind:\t${textAt(source, 'kind')}`,
+    `  Name:\t${textAt(source, 'name')}`,
+  ];
+}
+
 /** The types of volumes that consist of others, or of items. */
 const composed: Readonly<Record<string, (values: JsonObject) => string[]>> = {
   projected: (values) => [
@@ -306,6 +318,7 @@ const composed: Readonly<Record<string, (values: JsonObject) => string[]>> = {
       'Capacity:\t',
       'Access Modes:\t',
       ...(mode === '' ? [] : [`VolumeMode:\t${mode}`]),
+      ...dataSourceLines(objectAt(claim, 'spec', 'dataSource')),
     ];
     return [
       '    Type:\tEphemeralVolume (an inline specification for a volume that gets created and ' +
