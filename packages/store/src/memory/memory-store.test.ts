@@ -87,3 +87,28 @@ test('TRUST-2: compaction proceeds in steps beside writes and other compactions'
   expect(await store.sizeBytes()).toBe(records.reduce((sum, { key }) => sum + key.length + 1, 0));
   await store.close();
 });
+
+test('TRUST-2: compaction drops the many states of one key in steps', async () => {
+  const store = createMemoryStore();
+  const count = 10_000;
+  for (let expect = 0; expect < count; expect++) {
+    await store.put({ key: '/hot', value: value('a'), expect });
+  }
+  await store.delete({ key: '/hot', expect: count });
+  await store.put({ key: '/hot', value: value('b'), expect: 0 });
+  let turns = 0;
+  let isDone = false;
+  const compacted = store.compact(count + 1).then(() => {
+    isDone = true;
+  });
+  while (!isDone) {
+    turns += 1;
+    await new Promise(setImmediate);
+  }
+  await compacted;
+  expect(turns).toBeGreaterThanOrEqual(4);
+  expect(await store.get('/hot', count + 1)).toBeUndefined();
+  await store.compact(count + 2);
+  expect(await store.sizeBytes()).toBe('/hotb'.length);
+  await store.close();
+});

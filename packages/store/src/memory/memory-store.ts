@@ -1,5 +1,6 @@
 import {
   emptyOrderedMap,
+  itemAt,
   MapOwner,
   type MaybePromise,
   nextTurn,
@@ -42,6 +43,8 @@ interface Version {
   readonly record: StoredRecord | undefined;
   /** Removed by compaction, because checkpoints read only the newest state. */
   earlier: Version | undefined;
+  /** The creation that follows a deletion. */
+  later: Version | undefined;
 }
 
 /** A root of the store's persistent map. */
@@ -108,8 +111,8 @@ function deletionsFirst(all: readonly Difference[]): readonly Difference[] {
 }
 
 const historyChunkMax = 1000;
-/** Number of keys that compaction visits in one turn of the event loop, in about 2 ms (TRUST-2). */
-const keysPerTurn = 2000;
+/** Number of writes that compaction visits in one turn of the event loop (TRUST-2). */
+const writesPerTurn = 2000;
 
 /**
  * Creates a store in the memory of the process, for tests and for servers without persistence. It
@@ -125,6 +128,8 @@ export class MemoryStore implements CheckpointedStore {
   #keys: OrderedMap<Version> = emptyOrderedMap();
   /** `#log[i]` has revision `#logFirst + i`. */
   #log: StoreEvent[] = [];
+  /** `#written[i]` is the state that `#log[i]` created. */
+  #written: Version[] = [];
   #logFirst: Revision = 1;
   #bytes = 0;
   #closed = false;
@@ -197,7 +202,7 @@ export class MemoryStore implements CheckpointedStore {
     const createRevision = current?.createRevision ?? revision;
     const event: StoreEvent = { type: 'put', key, value, createRevision, revision, hint };
     const record = { key, value, createRevision, modRevision: revision };
-    this.#apply(event, { key, revision, record, earlier });
+    this.#apply(event, { key, revision, record, earlier, later: undefined });
     this.#hub.publish([event]);
     return { ok: true, revision };
   }
@@ -212,7 +217,7 @@ export class MemoryStore implements CheckpointedStore {
     }
     const revision = this.revision + 1;
     const event: StoreEvent = { type: 'delete', key, revision };
-    this.#apply(event, { key, revision, record: undefined, earlier });
+    this.#apply(event, { key, revision, record: undefined, earlier, later: undefined });
     this.#hub.publish([event]);
     return { ok: true, revision };
   }
@@ -227,14 +232,15 @@ export class MemoryStore implements CheckpointedStore {
     if (revision <= this.compactedTo) return;
     checkReadable(revision, { compacted: this.compactedTo, newest: this.revision });
     this.compactedTo = revision;
-    const dropped = this.#log.splice(0, revision - this.#logFirst + 1);
+    const count = revision - this.#logFirst + 1;
+    const written = this.#written;
+    this.#log = this.#log.slice(count);
+    this.#written = written.slice(count);
     this.#logFirst = revision + 1;
-    let step = 0;
-    for (const key of new Set(dropped.map((event) => event.key))) {
-      step += 1;
-      if (step % keysPerTurn === 0) await nextTurn();
+    for (let at = 0; at < count; at++) {
+      if (at % writesPerTurn === writesPerTurn - 1) await nextTurn();
       if (this.#closed) return;
-      this.#compactKey(key, revision);
+      this.#compactVersion(itemAt(written, at), revision);
     }
   }
 
@@ -293,9 +299,12 @@ export class MemoryStore implements CheckpointedStore {
 
   /** Applies a write. The caller publishes it in the same turn. */
   #apply(event: StoreEvent, version: Version): void {
+    const { earlier } = version;
+    if (earlier !== undefined && earlier.record === undefined) earlier.later = version;
     this.#keys = orderedMapSet(this.#keys, byteOrdered(event.key), version, this.#owner);
     this.#bytes += sizeOf(version);
     this.#log.push(event);
+    this.#written.push(version);
     this.revision = event.revision;
   }
 
@@ -311,7 +320,7 @@ export class MemoryStore implements CheckpointedStore {
     const revision = this.revision + 1;
     if (record === undefined) {
       const event: StoreEvent = { type: 'delete', key, revision };
-      this.#apply(event, { key, revision, record, earlier });
+      this.#apply(event, { key, revision, record, earlier, later: undefined });
       return event;
     }
     const { value } = record;
@@ -321,7 +330,7 @@ export class MemoryStore implements CheckpointedStore {
     const hint = written?.type === 'put' && written.value === value ? written.hint : undefined;
     const event: StoreEvent = { type: 'put', key, value, createRevision, revision, hint };
     const returned = { key, value, createRevision, modRevision: revision };
-    this.#apply(event, { key, revision, record: returned, earlier });
+    this.#apply(event, { key, revision, record: returned, earlier, later: undefined });
     return event;
   }
 
@@ -331,21 +340,27 @@ export class MemoryStore implements CheckpointedStore {
     return { events, through: after + events.length };
   }
 
-  /** Keeps the state at `revision` and all later ones. */
-  #compactKey(key: string, revision: Revision): void {
-    const ordered = byteOrdered(key);
-    const newest = orderedMapGet(this.#keys, ordered);
-    const oldest = versionAt(newest, revision);
-    if (oldest === undefined) return;
-    let dropped = oldest.earlier;
-    oldest.earlier = undefined;
-    for (; dropped !== undefined; dropped = dropped.earlier) this.#bytes -= sizeOf(dropped);
-    if (oldest.record !== undefined) return;
-    this.#bytes -= sizeOf(oldest);
-    if (oldest === newest) this.#keys = orderedMapDelete(this.#keys, ordered, this.#owner);
-    let next = newest;
-    while (next !== undefined && next.earlier !== oldest) next = next.earlier;
-    if (next !== undefined) next.earlier = undefined;
+  /** Drops the states before a compacted state, and the state itself if it is a deletion. */
+  #compactVersion(version: Version, compacted: Revision): void {
+    let { earlier } = version;
+    version.earlier = undefined;
+    while (earlier !== undefined) {
+      this.#bytes -= sizeOf(earlier);
+      const next = earlier.earlier;
+      // Another compaction, which has yet to visit this state, must not count the next one again.
+      earlier.earlier = undefined;
+      earlier = next;
+    }
+    const { key, record, later } = version;
+    if (record !== undefined) return;
+    if (later === undefined) {
+      this.#keys = orderedMapDelete(this.#keys, byteOrdered(key), this.#owner);
+    } else {
+      // A compacted creation drops the deletion when it is visited, if it has not been yet.
+      if (later.revision <= compacted || later.earlier !== version) return;
+      later.earlier = undefined;
+    }
+    this.#bytes -= sizeOf(version);
   }
 }
 
