@@ -139,20 +139,27 @@ export async function readPatch(call: ApiCall): Promise<AnyPatch> {
   const { type, encoding } = patchFormOf(exchange, target.def, encodings);
   const bytes = await exchange.body(limits.bodyBytesMax);
   const options = parsePatchOptions(call.info.query, { dialect, isApply: type === 'apply' });
+  const audit = call.audit?.recordsRequests === true ? call.audit : undefined;
   if (type !== 'apply') {
-    await recordPatch(call, bytes, bytes);
+    if (audit !== undefined) await recordPatch(call, { audit, bytes, patch: bytes });
     return { type, bytes, options };
   }
   const decoded = encoding === 'cbor' ? applyBodyOfCbor(bytes) : applyBody(bytes, readingOf(call));
   const body = decoded instanceof Promise ? await decoded : decoded;
-  await recordPatch(call, bytes, body.value);
+  if (audit !== undefined) await recordPatch(call, { audit, bytes, patch: body.value });
   return { type, bytes, options, body };
 }
 
 /** Records a patch for audit (OPS-2), except JSON that cannot be decoded. */
-async function recordPatch(call: ApiCall, bytes: Buffer, patch: Buffer | JsonValue): Promise<void> {
-  const { audit } = call;
-  if (audit?.recordsRequests !== true) return;
+async function recordPatch(
+  call: ApiCall,
+  of: {
+    readonly audit: NonNullable<ApiCall['audit']>;
+    readonly bytes: Buffer;
+    readonly patch: Buffer | JsonValue;
+  },
+): Promise<void> {
+  const { audit, bytes, patch } = of;
   const pace = bodyPace(call, bytes.length);
   try {
     const value = Buffer.isBuffer(patch)

@@ -2,8 +2,8 @@ import { aggregateText, errorText, type MaybePromise } from '@wheelhouse/machine
 import { CallError, statusName } from '../etcd/errors.ts';
 
 /**
- * Encrypts values for the store and decrypts them. `context` is the value's key, to which the
- * ciphertext is bound. Returns a promise only if a KMS plugin must be called.
+ * Encrypts values for the store and decrypts them. `context` is the text to which the ciphertext is
+ * bound: the value's key. Returns a promise only if a KMS plugin must be called.
  */
 export interface Transformer {
   seal(value: Buffer, context: string): MaybePromise<Buffer>;
