@@ -16,7 +16,7 @@ import {
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { afterAll, describe, expect, test } from 'vitest';
 import { bindingOf, mustCreate, rbacPath, roleOf } from '../authentication/token-users.ts';
-import { establish } from '../custom-kinds/custom-kinds.ts';
+import { establish, versionOf } from '../custom-kinds/custom-kinds.ts';
 
 import { configMap, eventually, freshNamespace } from '../support/harness.ts';
 import { withUsers } from '../support/with-server.ts';
@@ -204,6 +204,36 @@ describe('tables', () => {
       cellText(row, { column, index, nowMs: created + 3 * 60_000 + 20_000 }),
     );
     expect(cells).toEqual(['web', '0/3', '0', '0', '3m20s', 'web', 'example.com/web:1', 'app=web']);
+  });
+
+  test('CLIENT-4: cells keep all digits of integers in lists and changes', async () => {
+    const schema = {
+      type: 'object',
+      properties: { big: { type: 'integer', format: 'int64' } },
+    };
+    const additionalPrinterColumns = [{ name: 'Big', type: 'integer', jsonPath: '.big' }];
+    const [group, apiVersion] = ['exact.example.com', 'exact.example.com/v1'];
+    const versions = [versionOf('v1', schema, { storage: true, additionalPrinterColumns })];
+    await establish(server, { group, plural: 'sums', kind: 'Sum', scope: 'Cluster', versions });
+    const create = (name: string, big: string) => {
+      const text = JSON.stringify({ apiVersion, kind: 'Sum', metadata: { name } });
+      return server.post(`/apis/${apiVersion}/sums`, text.replace(/}$/, `,"big":${big}}`));
+    };
+    expect((await create('a', '9223372036854775807')).status).toBe(201);
+    expect((await create('b', '-9007199254740993')).status).toBe(201);
+    expect((await create('c', '7')).status).toBe(201);
+    const kind = kindNamed((await discovered(api)).kinds, `sums.${group}`);
+    const { until } = tableOf({ kind });
+    await until(isLive, 'the table');
+    expect((await create('d', '9007199254740993')).status).toBe(201);
+    const { rows, columns } = await until((now) => now.rows.length === 4, 'the change');
+    const sorting = { by: 'Big', direction: 'ascending' } as const;
+    const index = columns.findIndex(({ name }) => name === 'Big');
+    const [column] = columns.slice(index) as [(typeof columns)[number]];
+    const texts = sortRows(rows, { columns, sorting }).map((row) =>
+      cellText(row, { column, index, nowMs: 0 }),
+    );
+    expect(texts).toEqual(['-9007199254740993', '7', '9007199254740993', '9223372036854775807']);
   });
 
   test('CLIENT-4: namespace, labels, and fields select the listed and watched objects', async () => {

@@ -455,10 +455,12 @@ describe.skipIf(chromium === undefined)('editing', { timeout }, () => {
     const rows = await screen.run(`[...document.querySelectorAll('.changes tbody tr')].map((row) =>
       [...row.querySelectorAll('td')].map((cell) => cell.textContent).join(' '))`);
     expect(rows).toEqual(['others data.b "1" "theirs"', 'you data.a "1" "mine"']);
+    // What is typed after the conflict is merged, too.
+    await screen.editor.replace('a: mine', 'a: mine, still');
     await screen.click('Merge my changes into their version');
     await screen.click('Save');
     await screen.expectText('Saved.');
-    expect((await on.server.get(path)).body.data).toEqual({ a: 'mine', b: 'theirs' });
+    expect((await on.server.get(path)).body.data).toEqual({ a: 'mine, still', b: 'theirs' });
   });
 
   test('CLIENT-4: apply takes ownership of fields only after a confirmation', async () => {

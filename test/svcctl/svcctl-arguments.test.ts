@@ -242,6 +242,29 @@ describe('CLIENT-1: arguments', () => {
     );
   });
 
+  test('CLIENT-1: -f reports patterns without files and paths that cannot be followed', async () => {
+    const { home } = on;
+    home.write('n-b.json', JSON.stringify(map('n')));
+    const long = 'n'.repeat(300);
+    const errorOf = async (line: string) => (await on.ctl(`apply --dry-run=server ${line}`)).err;
+    const missing = (file: string) => `error: the path "${file}" does not exist\n`;
+    expect(await errorOf('-f n-[a-c].json')).toBe('');
+    expect(await errorOf('-f n-[z-ab].json')).toBe('');
+    expect(await errorOf('-f n-[^z-a].json')).toBe('');
+    expect(await errorOf('-f n-[z-a].json')).toBe(missing('n-[z-a].json'));
+    expect(await errorOf('-f n-b.json*/')).toBe(missing('n-b.json*/'));
+    for (const [file, reason] of [
+      ['n-b.json/*', 'not a directory'],
+      [long, 'file name too long'],
+    ] as const) {
+      expect(await errorOf(`-f ${file}`)).toBe(
+        `error: the path "${file}" cannot be accessed: stat ${file}: ${reason}\n`,
+      );
+    }
+    mkdirSync(join(home.folder, 'none'));
+    expect(await errorOf('-f absent -f none')).toBe(missing('absent'));
+  });
+
   test('CLIENT-1: credentials in a URL are sent to its server', async () => {
     const seen: (string | undefined)[] = [];
     const server = createServer((request, response) => {

@@ -166,6 +166,9 @@ describe.each(dialectNames)('CLIENT-1: top, logs, cluster-info, dialect %s', (di
     expect((await ctl('logs -l app=web --follow --max-log-requests=1')).err).toContain(
       'you are attempting to follow 2 log streams, but maximum allowed concurrency is 1',
     );
+    expect((await on.home.run(['-n', on.namespace, 'logs', '-l', ' '])).err).toBe(
+      'error: resource(s) were provided, but no name was specified\n',
+    );
     expect((await ctl('logs cm/x')).err).toContain('error from server (NotFound)');
   });
 

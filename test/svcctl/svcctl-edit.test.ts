@@ -254,6 +254,35 @@ describe('CLIENT-1: edits', () => {
     ]);
   });
 
+  test('CLIENT-1: only the changes of an editor that fails stay in a file', async () => {
+    const namespace = await freshNamespace(server);
+    await home.runIn(namespace, 'create -f -', objects);
+    const files: string[] = [];
+    home.edit = (file) => {
+      files.push(file);
+      replaceIn(file, 'a: "1"', 'a: "2"');
+      throw new Error('the editor ends');
+    };
+    const failed = await home.runIn(namespace, 'edit cm x');
+    expect({ code: failed.code, err: failed.err.replace(/"\/.*"/, 'FILE') }).toEqual({
+      code: 1,
+      err:
+        'A copy of your changes has been stored to FILE\n' +
+        'error: unable to launch the editor "edit"\n',
+    });
+    const [kept = ''] = files;
+    expect(readFileSync(kept, 'utf8')).toContain('a: "2"');
+    rmSync(dirname(kept), { recursive: true });
+    home.edit = (file) => {
+      files.push(file);
+      if (files.length === 2) replaceIn(file, 'a: "1"', '"a a": "1"');
+      else writeFileSync(file, '# nothing\n');
+    };
+    const empty = await home.runIn(namespace, 'edit cm x');
+    expect(empty.err).toContain('Edit cancelled, saved file was empty.\n');
+    expect(files.map((file) => existsSync(dirname(file)))).toEqual([false, false, false]);
+  });
+
   test('CLIENT-1: an invalid edit reopens with its errors until it is valid', async () => {
     const namespace = await freshNamespace(server);
     await home.runIn(namespace, 'create -f -', objects);

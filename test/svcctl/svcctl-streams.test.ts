@@ -228,6 +228,17 @@ describe('logs', () => {
     });
   });
 
+  test('CLIENT-1: the start of a line is printed if the rest is lost', async () => {
+    kubelet.answer = (_, response) => {
+      response.write('one\ntwo, and', () => response.destroy());
+    };
+    const { code, out } = await home.run('logs one --prefix');
+    expect({ code, out }).toEqual({
+      code: 1,
+      out: '[pod/one/main] one\n[pod/one/main] two, and',
+    });
+  });
+
   test('CLIENT-1: failures that are ignored are shown, and a time of zero sets no limit', async () => {
     kubelet.answer = (_, response) => {
       response.writeHead(500).end('broken');

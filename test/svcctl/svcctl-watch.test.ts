@@ -48,14 +48,18 @@ async function startLink() {
     new Promise<void>((resolve) => listener.listen(on, '127.0.0.1', resolve));
   await listen(0);
   const address = listener.address() as AddressInfo;
-  const lose = async () => {
-    const closed = new Promise((resolve) => listener.close(resolve));
+  const cut = () => {
     for (const socket of sockets) socket.destroy();
     sockets.clear();
+  };
+  const lose = async () => {
+    const closed = new Promise((resolve) => listener.close(resolve));
+    cut();
     await closed;
   };
   return {
     flags: `--server=https://127.0.0.1:${address.port} -v=6 -n ${namespace}`,
+    cut,
     lose,
     restore: () => listen(address.port),
     stop: async () => {
@@ -94,6 +98,18 @@ test('CLIENT-1: wait continues after a lost connection, until it is restored', a
     out: 'configmap/x condition met\n',
     err: '',
   });
+});
+
+test('CLIENT-1: a watch that ends at once is followed by another after a delay', async () => {
+  const quick = quickClock(50);
+  home.clock = { ...quick, monotonic: () => 0 };
+  const link = await untilEnd(startLink());
+  const line = `wait configmap/x --for=jsonpath={.data.done}=yes --timeout=60s ${link.flags}`;
+  const { outcome } = await startWatching(line);
+  link.cut();
+  await server.patch(`${maps}/x`, { data: { done: 'yes' } }, 'merge');
+  expect((await outcome).out).toContain('configmap/x condition met\n');
+  expect(quick.waits).toContain(1_000);
 });
 
 test('CLIENT-1: wait for a deletion continues after a lost connection', async () => {

@@ -46,6 +46,7 @@ export {
 } from './browser/model/insight/overview.ts';
 export { loadTree } from './browser/model/insight/ownership-tree.ts';
 export { timelineOf } from './browser/model/insight/timeline.ts';
+export { printJson } from './browser/model/json.ts';
 export {
   type Discovered,
   type Kind,
@@ -71,7 +72,6 @@ export {
 export { completionsAt, schemaFaults } from './browser/model/write/assist.ts';
 export {
   linesOfFields,
-  printJson,
   printYaml,
   readYaml,
   withoutManagedFields,

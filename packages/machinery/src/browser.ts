@@ -1,7 +1,14 @@
 /** The exports of the package that do not depend on Node, for code that runs in a browser. */
 
 export type { Clock, Timer } from './base/clock.ts';
-export { isObject, type JsonObject, type JsonValue, jsonEqual, setMember } from './base/json.ts';
+export {
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+  parseExactJson,
+  setMember,
+} from './base/json.ts';
 export {
   acceptedDiscoveryGroups,
   acceptedMetaGroups,

@@ -1,4 +1,4 @@
-import { readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { compareText } from '@wheelhouse/machinery';
 import { CliError } from './io.ts';
@@ -16,8 +16,10 @@ const token = new RegExp(
  * @param resolve resolves a path against the working directory
  */
 export function matchingFiles(pattern: string, resolve: (file: string) => string): string[] {
-  if (!/[*?[\\]/.test(pattern)) return exists(resolve(pattern)) ? [pattern] : [];
+  if (!/[*?[\\]/.test(pattern)) return existsSync(resolve(pattern)) ? [pattern] : [];
   const name = nameForm(path.basename(pattern), pattern);
+  // No name is empty.
+  if (pattern.endsWith('/')) return [];
   const folders = matchingFiles(path.dirname(pattern), resolve);
   return folders.filter(isFolderAt(resolve)).flatMap((folder) =>
     readdirSync(resolve(folder))
@@ -27,14 +29,11 @@ export function matchingFiles(pattern: string, resolve: (file: string) => string
   );
 }
 
-const exists = (file: string): boolean => statSync(file, { throwIfNoEntry: false }) !== undefined;
-
 const isFolderAt = (resolve: (file: string) => string) => (folder: string) =>
   statSync(resolve(folder), { throwIfNoEntry: false })?.isDirectory() === true;
 
 /** Converts the last part of a pattern. Throws CliError. */
 function nameForm(part: string, pattern: string): RegExp {
-  const literal = (text: string) => `\\u{${text.codePointAt(0)!.toString(16)}}`;
   let source = '';
   token.lastIndex = 0;
   while (token.lastIndex < part.length) {
@@ -44,14 +43,25 @@ function nameForm(part: string, pattern: string): RegExp {
       throw new CliError(`pattern ${quoted} is not valid: syntax error in pattern`);
     }
     const [, negation = '', members, escaped, plain = ''] = match;
-    const characters = new RegExp(`${classCharacter}|-`, 'gsu');
-    if (members !== undefined) {
-      const range = members.replace(characters, (text) =>
-        text === '-' ? text : literal(text.replace(/^\\/, '')),
-      );
-      source += `[${negation}${range}]`;
-    } else if (escaped !== undefined) source += literal(escaped);
+    if (members !== undefined) source += `[${negation}${rangesOf(members)}]`;
+    else if (escaped !== undefined) source += literal(escaped);
     else source += plain === '*' ? '.*' : plain === '?' ? '.' : literal(plain);
   }
   return new RegExp(`^${source}$`, 'su');
 }
+
+/** Converts the members of a class. A range whose end precedes its start has no characters. */
+function rangesOf(members: string): string {
+  const ranges = new RegExp(`(${classCharacter})(?:-(${classCharacter}))?`, 'gsu');
+  return [...members.matchAll(ranges)]
+    .map(([, start = '', end = start]) => [start, end].map(codeOf))
+    .filter(([start = 0, end = 0]) => start <= end)
+    .map((range) => range.map(escapeOf).join('-'))
+    .join('');
+}
+
+const codeOf = (character: string): number => character.replace(/^\\(?=.)/su, '').codePointAt(0)!;
+
+const escapeOf = (code: number): string => `\\u{${code.toString(16)}}`;
+
+const literal = (character: string): string => escapeOf(codeOf(character));

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { parseYamlDocuments } from '@wheelhouse/client';
 import {
@@ -19,7 +19,7 @@ import { buildKustomization } from './kustomize.ts';
 import { metadataProblem } from './object-metadata.ts';
 import { namespaceOf, objectAt, textAt } from './objects.ts';
 import { compactJson } from './output/go-json.ts';
-import type { Session } from './session.ts';
+import { fileProblem, type Session } from './session.ts';
 import { showStep } from './terminal.ts';
 import { isUrl, readUrl } from './url-source.ts';
 
@@ -263,7 +263,7 @@ async function sourcesOf(session: Session): Promise<TextSource[]> {
     } else {
       try {
         sources.push(...fileSources(session, name));
-        if (sources.length === 0) throw new CliError(noFilesText(name));
+        if (sources.length + failures.length === 0) throw new CliError(noFilesText(name));
       } catch (error) {
         failures.push(error);
       }
@@ -276,7 +276,7 @@ async function sourcesOf(session: Session): Promise<TextSource[]> {
 /** The files that a path or a pattern names, and those in folders. Throws CliError for none. */
 function fileSources(session: Session, name: string): TextSource[] {
   const resolve = (file: string) => session.path(file);
-  const paths = existsSync(resolve(name)) ? [name] : matchingFiles(name, resolve);
+  const paths = isFound(session, name) ? [name] : matchingFiles(name, resolve);
   if (paths.length === 0) throw new CliError(`the path ${JSON.stringify(name)} does not exist`);
   return paths
     .flatMap((file) => filesAt(session, file))
@@ -284,6 +284,16 @@ function fileSources(session: Session, name: string): TextSource[] {
       source: file,
       text: async () => decodeText(session.readFile(file, (reason) => reason)),
     }));
+}
+
+/** Whether a path exists. Throws CliError if that is unknown, as for a path below a file. */
+function isFound(session: Session, name: string): boolean {
+  try {
+    return statSync(session.path(name), { throwIfNoEntry: false }) !== undefined;
+  } catch (error) {
+    const reason = `cannot be accessed: stat ${name}: ${fileProblem(error)}`;
+    throw new CliError(`the path ${JSON.stringify(name)} ${reason}`);
+  }
 }
 
 /** Parses the documents of a source. Throws CliError for a malformed one. */

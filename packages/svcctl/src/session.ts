@@ -357,10 +357,9 @@ export class Session {
     try {
       return readFileSync(this.path(file));
     } catch (error) {
-      const code = systemErrorCode(error) ?? '';
       // A folder can be opened, but not read.
-      const action = code === 'EISDIR' ? 'read' : 'open';
-      throw new CliError(failure(`${action} ${file}: ${fileProblems[code] ?? code}`));
+      const action = systemErrorCode(error) === 'EISDIR' ? 'read' : 'open';
+      throw new CliError(failure(`${action} ${file}: ${fileProblem(error)}`));
     }
   }
 
@@ -464,8 +463,16 @@ function headersText(headers: Readonly<Record<string, string>>): string {
 const fileProblems: Readonly<Record<string, string | undefined>> = {
   EACCES: 'permission denied',
   EISDIR: 'is a directory',
+  ENAMETOOLONG: 'file name too long',
   ENOENT: 'no such file or directory',
+  ENOTDIR: 'not a directory',
 };
+
+/** Go's wording for the error of a file operation. */
+export function fileProblem(error: unknown): string {
+  const code = systemErrorCode(error) ?? '';
+  return fileProblems[code] ?? code;
+}
 
 const goDuration = (durationMs: number): string =>
   printGoDuration(BigInt(Math.round(durationMs * 1_000_000)));

@@ -43,7 +43,7 @@ type ObjectState =
   | { readonly type: 'present'; readonly object: JsonObject }
   | { readonly type: 'absent' | 'deleted' };
 
-/** Delay before a lost connection is restored. */
+/** Delay before a lost connection is restored, and minimum interval of watches. */
 const retryMs = 1_000;
 
 /**
@@ -77,12 +77,16 @@ export async function* followObject(
       last = version;
       const resourceVersion = textAt(list, 'metadata', 'resourceVersion');
       const query = { fieldSelector, resourceVersion };
+      const startMs = session.clock.monotonic();
       for await (const event of watch(session, { path, query, signal })) {
         if (event.type === 'ERROR') break;
         if (event.type === 'BOOKMARK') continue;
         last = event.type === 'DELETED' ? '' : textAt(event.object, 'metadata', 'resourceVersion');
         yield last === '' ? { type: 'deleted' } : { type: 'present', object: event.object };
       }
+      // A proxy may end each watch at once.
+      const restMs = startMs + retryMs - session.clock.monotonic();
+      if (restMs > 0) await pause(session.clock, { ms: restMs, signal, where: 'client' });
     } catch (error) {
       if (last === undefined || signal.aborted || !isTransient(error)) throw error;
       await pause(session.clock, { ms: retryMs, signal, where: 'client' });

@@ -7,6 +7,7 @@ import {
   jsonEqualExcept,
   jsonEqualExceptSteps,
   jsonEqualSteps,
+  parseExactJson,
   Stride,
   weightOf,
 } from './json.ts';
@@ -84,4 +85,21 @@ test('TRUST-2: the members of an object are listed once at any nesting depth', (
   }
   expect(stride.weigh(wide)).toBe('heavy');
   expect(listed).toBe(1);
+});
+
+test('CODEC-8: integers that a number cannot represent are read as bigints, and nothing else', () => {
+  const text =
+    '{"a":9007199254740993,"b":[-9223372036854775808, 9007199254740991],' +
+    '"c":"1234567890123456789","d \\" :1234567890123456789":1.2345678901234567890,' +
+    '"e":12345678901234567e3,"__proto__":{"f":\n12345678901234567890}}';
+  const value = parseExactJson(text);
+  expect(value).toEqual({
+    ...{ a: 9007199254740993n, b: [-9223372036854775808n, 9007199254740991] },
+    ...{ c: '1234567890123456789', 'd " :1234567890123456789': 1.2345678901234567 },
+    ...{ e: 12345678901234567e3, ['__proto__']: { f: 12345678901234567890n } },
+  });
+  expect(parseExactJson('9007199254740993')).toBe(9007199254740993n);
+  for (const malformed of ['{9007199254740993:1}', '[09007199254740993]', '[9007199254740993-1]']) {
+    expect(() => parseExactJson(malformed)).toThrow(SyntaxError);
+  }
 });

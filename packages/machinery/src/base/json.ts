@@ -31,6 +31,29 @@ export function parseJson(text: string): JsonValue {
   return JSON.parse(text);
 }
 
+/** Matches an integer, after the start of a member or item, that a number may not represent. */
+const longInteger = /(?:^|[[:,])\s*-?\d{16}/;
+/** Matches a text or a number of a JSON document. */
+const textOrNumber = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g;
+/** Marks the digits of an integer. A lone surrogate, which servers replace, begins no text. */
+const integerMark = '\ud800';
+
+/**
+ * Parses JSON with all digits of integers: bigints represent those that a number cannot.
+ * @throws SyntaxError for malformed JSON
+ */
+export function parseExactJson(text: string): JsonValue {
+  const value = parseJson(text);
+  if (!longInteger.test(text)) return value;
+  const marked = text.replace(textOrNumber, (token) => {
+    const isExact = !/^-?\d{16,}$/.test(token) || Number.isSafeInteger(Number(token));
+    return isExact ? token : `"${integerMark}${token}"`;
+  });
+  return JSON.parse(marked, (_, member: JsonValue) =>
+    typeof member === 'string' && /^\ud800-?\d+$/.test(member) ? BigInt(member.slice(1)) : member,
+  );
+}
+
 /** Returns the string members of an object; none if the value is not an object. */
 export function textMembers(value: JsonValue | undefined): Record<string, string> {
   const texts: Record<string, string> = {};

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseYaml, toYaml } from '@wheelhouse/client';
@@ -134,14 +134,21 @@ export async function editInEditor(session: Session, edit: Edit): Promise<number
       const heading = asJson ? '' : `${edit.heading}${reasons.map(reasonText).join('')}`;
       const shown = (heading + text).replaceAll('\n', endsWithReturn ? '\r\n' : '\n');
       writeFileSync(file, shown, { mode: 0o600 });
-      await runEditor(session, file);
+      await runEditor(session, file).catch((error: unknown) => {
+        // The user may have saved changes before the editor failed.
+        keepsFile ||= existsSync(file) && readFileSync(file, 'utf8') !== shown;
+        throw error;
+      });
       const edited = withoutHeading(readFileSync(file, 'utf8').replaceAll('\r\n', '\n'));
       const isSame = await isEquivalent(edited, text);
       if (isSame && reasons.length > 0) {
         throw new CliError('Edit cancelled, no valid changes were saved.');
       }
       if (isSame) return reportCancel(session, 'no changes made');
-      if (edited.split('\n').every(isComment)) return reportCancel(session, 'saved file was empty');
+      if (edited.split('\n').every(isComment)) {
+        keepsFile = false;
+        return reportCancel(session, 'saved file was empty');
+      }
       text = edited;
       // From here on, a failure must keep the edited file.
       keepsFile = true;

@@ -202,13 +202,17 @@ async function* linesOf(body: AsyncIterable<Buffer>, prefix: string): AsyncGener
       .replace(/[^\n]*\n|[^\n]+$/g, (line) => `${prefix}${line}`);
     return Buffer.from(prefixed, 'latin1');
   };
-  for await (const chunk of body) {
-    const end = chunk.lastIndexOf(10) + 1;
-    if (end > 0) yield take(chunk.subarray(0, end));
-    if (end === chunk.length) continue;
-    pending.push(chunk.subarray(end));
-    pendingBytes += chunk.length - end;
-    if (pendingBytes > lineBytesMax) yield take(Buffer.alloc(0));
+  try {
+    for await (const chunk of body) {
+      const end = chunk.lastIndexOf(10) + 1;
+      if (end > 0) yield take(chunk.subarray(0, end));
+      if (end === chunk.length) continue;
+      pending.push(chunk.subarray(end));
+      pendingBytes += chunk.length - end;
+      if (pendingBytes > lineBytesMax) yield take(Buffer.alloc(0));
+    }
+  } finally {
+    // The start of a line is printed even if the connection is lost within the line.
+    if (pendingBytes > 0) yield take(Buffer.alloc(0));
   }
-  if (pendingBytes > 0) yield take(Buffer.alloc(0));
 }

@@ -3,7 +3,7 @@ import { type JsonObject, parseApiVersion } from '@wheelhouse/machinery';
 import { CliError, usageError } from '../io.ts';
 import { listAt, nameOf, objectAt, textAt } from '../objects.ts';
 import { selectorText } from '../rollout/workloads.ts';
-import { getByLabel, listObjects, targetOf, targetPath } from '../selection.ts';
+import { checkSelected, getByLabel, listObjects, targetOf, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
 import { waitForPods } from './workload-pods.ts';
 
@@ -158,7 +158,8 @@ export async function selectPods(
   if (word === undefined) {
     const resource = await session.resourceOfKind('Pod');
     const target = { resource, namespace: session.namespace, name: undefined };
-    const labelSelector = flags.text('selector') ?? '';
+    const labelSelector = flags.text('selector')?.trim() ?? '';
+    if (labelSelector === '') checkSelected(session, [target]);
     const pods = await listObjects(session.client, target, { labelSelector });
     if (pods.length === 0) io.err(`No resources found in ${session.namespace} namespace.\n`);
     return pods;

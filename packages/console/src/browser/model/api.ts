@@ -1,6 +1,11 @@
-import { parseJson } from '@wheelhouse/machinery';
-import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery/browser';
+import {
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  parseExactJson,
+} from '@wheelhouse/machinery/browser';
 import { ApiFailure, failureOf, Unreachable } from './failure.ts';
+import { printJson } from './json.ts';
 import type { BytesReader, Fetch, FetchResponse } from './ports.ts';
 
 /** Maximum length of a line. A longer one ends the stream, which bounds memory. */
@@ -129,7 +134,7 @@ async function fetchResponse(options: ApiOptions, request: ApiRequest): Promise<
     ...(body === undefined ? {} : { 'content-type': type }),
     ...(request.etag === undefined ? {} : { 'if-none-match': request.etag }),
   };
-  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  const text = typeof body === 'object' ? printJson(body, '') : body;
   let response: FetchResponse;
   try {
     response = await options.fetch(`${options.base}${path}${formatQuery(request.query)}`, {
@@ -202,7 +207,7 @@ function requestError(error: unknown, signal: AbortSignal | undefined): unknown 
 
 function tryParseJson(text: string): JsonValue | undefined {
   try {
-    return parseJson(text);
+    return parseExactJson(text);
   } catch {
     return undefined;
   }

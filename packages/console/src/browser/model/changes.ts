@@ -5,7 +5,7 @@ import {
   jsonEqual,
   setMember,
 } from '@wheelhouse/machinery/browser';
-import { printJson } from './yaml.ts';
+import { printJson } from './json.ts';
 
 /** A step of a path: a member, a list item by its index or `name`, or the order of such items. */
 type PathStep = string | number | { readonly name: string } | typeof order;

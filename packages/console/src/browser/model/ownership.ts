@@ -1,6 +1,7 @@
 import { jsonObject } from '@wheelhouse/machinery';
-import { isObject, type JsonObject } from '@wheelhouse/machinery/browser';
+import { isObject, type JsonObject, parseExactJson } from '@wheelhouse/machinery/browser';
 import { objectOf, objectsOf, textOf } from './failure.ts';
+import { printJson } from './json.ts';
 
 /** One field manager of an object and the fields it owns (`metadata.managedFields`). */
 export interface FieldOwner {
@@ -53,8 +54,8 @@ function stepText(step: string, isFirst: boolean): string {
   }
   if (!step.startsWith('k:')) return `[${step.startsWith('v:') ? '=' : ''}${text}]`;
   try {
-    const keys = Object.entries(jsonObject(JSON.parse(text)));
-    return `[${keys.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(',')}]`;
+    const keys = Object.entries(jsonObject(parseExactJson(text)));
+    return `[${keys.map(([name, value]) => `${name}=${printJson(value ?? null, '')}`).join(',')}]`;
   } catch {
     return `[${text}]`;
   }

@@ -1,5 +1,5 @@
 import { jsonObject } from '@wheelhouse/machinery';
-import type { Clock, JsonObject } from '@wheelhouse/machinery/browser';
+import { type Clock, type JsonObject, parseExactJson } from '@wheelhouse/machinery/browser';
 import type { Api } from './api.ts';
 import { ApiFailure, failureOf, isTransient, messageOf, objectOf, textOf } from './failure.ts';
 import { collectionPath, type Kind } from './kinds.ts';
@@ -254,7 +254,7 @@ class WatchedTable implements TableStore {
       accept: tableType,
       signal: of.signal,
     });
-    return { table: jsonObject(JSON.parse(text)), warnings };
+    return { table: jsonObject(parseExactJson(text)), warnings };
   }
 
   get #includeObject(): string | undefined {

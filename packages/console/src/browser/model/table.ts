@@ -6,6 +6,7 @@ import {
   type JsonValue,
 } from '@wheelhouse/machinery/browser';
 import { objectOf, objectsOf, textOf } from './failure.ts';
+import { printJson } from './json.ts';
 
 /** A column of a table, as the server defines it. */
 export interface TableColumn {
@@ -79,7 +80,7 @@ export function cellText(
   }
   const value = row.cells[of.index];
   if (value === undefined || value === null) return '<none>';
-  return isObject(value) || Array.isArray(value) ? JSON.stringify(value) : String(value);
+  return isObject(value) || Array.isArray(value) ? printJson(value, '') : String(value);
 }
 
 /** The sort key: a column, or `namespace`. */
@@ -130,8 +131,11 @@ const unitSeconds: Readonly<Record<string, number>> = {
 
 const collator = new Intl.Collator('en', { numeric: true });
 
+const isNumber = (cell: JsonValue): cell is number | bigint =>
+  typeof cell === 'number' || typeof cell === 'bigint';
+
 function compareCells(left: JsonValue, right: JsonValue): number {
-  if (typeof left === 'number' && typeof right === 'number') return left - right;
+  if (isNumber(left) && isNumber(right)) return left < right ? -1 : Number(left > right);
   return collator.compare(String(left), String(right));
 }
 

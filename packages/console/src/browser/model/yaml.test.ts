@@ -2,12 +2,12 @@ import type { JsonValue } from '@wheelhouse/machinery/browser';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { changesBetween, changesText, mergeChanges, pathText, threeWay } from './changes.ts';
+import { printJson } from './json.ts';
 import { contextAt } from './write/assist.ts';
 import {
   fieldAt,
   highlight,
   linesOfFields,
-  printJson,
   printYaml,
   readYaml,
   withResourceVersion,

@@ -46,14 +46,17 @@ export type Result =
       readonly changes: readonly Change[];
     }
   | { readonly kind: 'rejected'; readonly outcome: Rejection }
-  | {
-      readonly kind: 'changed';
-      readonly message: string;
-      readonly ways: readonly ThreeWay[];
-      readonly theirs: LoadedObject;
-      /** Their version merged with mine, if the changes do not overlap. */
-      readonly both: JsonValue | undefined;
-    };
+  | Conflict;
+
+/** A write of a version that others have changed. */
+export interface Conflict {
+  readonly kind: 'changed';
+  readonly message: string;
+  readonly ways: readonly ThreeWay[];
+  readonly theirs: LoadedObject;
+  /** Their version merged with mine, if the changes do not overlap. */
+  readonly both: JsonValue | undefined;
+}
 
 export type Rejection = Exclude<EditOutcome, { kind: 'accepted' }>;
 
@@ -73,6 +76,8 @@ export interface Editing {
   save(ownership?: 'respected' | 'forced'): Promise<void>;
   /** Continues with a text based on another version. */
   begin(object: LoadedObject, text: string): void;
+  /** Merges the current text into their version after a conflict, unless the changes overlap. */
+  merge(conflict: Conflict): void;
   /** Reduces the text to what an apply needs, without status and server-managed fields. */
   reduce(): void;
 }
@@ -183,6 +188,17 @@ class EditSession implements Editing {
     this.#changed();
   }
 
+  merge({ message, theirs }: Conflict): void {
+    // The text may have changed since the conflict was shown.
+    const conflict = this.#conflictWith(theirs, message);
+    if (conflict?.both !== undefined) {
+      this.begin(theirs, printYaml(conflict.both));
+      return;
+    }
+    if (conflict !== undefined) this.#show(conflict);
+    this.#app.announce('The text cannot be merged.');
+  }
+
   reduce(): void {
     const read = readYaml(this.text);
     if (read.fault !== undefined || !isObject(read.value)) return;
@@ -222,25 +238,29 @@ class EditSession implements Editing {
 
   /** Shows a rejection; for a conflict, with the changes of both sides. */
   async #reject(outcome: Rejection): Promise<void> {
-    const base = this.base;
-    const read = readYaml(this.text);
-    if (outcome.kind === 'changed' && base !== undefined && read.fault === undefined) {
+    if (outcome.kind === 'changed') {
       try {
         const theirs = await loadObject(this.#app.api, this.#target);
-        const [before = null, mine = null, after = null] = [
-          base.text,
-          printYaml(read.value),
-          theirs.text,
-        ].map(comparable);
-        const sides = { base: before, mine, theirs: after };
-        const { message } = outcome;
-        const both = mergeChanges(sides);
-        return this.#show({ kind: 'changed', message, ways: threeWay(sides), theirs, both });
+        const conflict = this.#conflictWith(theirs, outcome.message);
+        if (conflict !== undefined) return this.#show(conflict);
       } catch {
         // The conflict itself is shown.
       }
     }
     this.#show({ kind: 'rejected', outcome });
+  }
+
+  /** Compares the text with their version; undefined if it has no base or is malformed. */
+  #conflictWith(theirs: LoadedObject, message: string): Conflict | undefined {
+    const read = readYaml(this.text);
+    if (this.base === undefined || read.fault !== undefined) return undefined;
+    const [base = null, mine = null, after = null] = [
+      this.base.text,
+      printYaml(read.value),
+      theirs.text,
+    ].map(comparable);
+    const sides = { base, mine, theirs: after };
+    return { kind: 'changed', message, ways: threeWay(sides), theirs, both: mergeChanges(sides) };
   }
 }
 

@@ -8,12 +8,13 @@ import { attemptOn, attemptToCreate } from '../../model/permissions.ts';
 import { objectRoute, tableRoute } from '../../model/route.ts';
 import { type ExplainedField, explain, type KindSchema } from '../../model/schema.ts';
 import { completionsAt, contextAt } from '../../model/write/assist.ts';
-import { fieldAt, printYaml, withoutManagedFields } from '../../model/yaml.ts';
+import { fieldAt, withoutManagedFields } from '../../model/yaml.ts';
 import { useApp, usePage, useRefusal } from '../parts/app.ts';
 import { Button, Choice, Fault, Field, KindMark, Link, TextInput } from '../parts/basics.tsx';
 import { ChangeList, ThreeWayList } from '../parts/changes.tsx';
 import { CodeEditor, type HoverText } from './code-editor.tsx';
 import {
+  type Conflict,
   type Editing,
   type EditorOptions,
   type Rejection,
@@ -297,10 +298,7 @@ function RejectionMessage(props: {
 }
 
 /** The options after a conflict: merge, use their version, or keep mine. */
-function ConflictMessage(props: {
-  readonly editing: Editing;
-  readonly result: Extract<Result, { kind: 'changed' }>;
-}) {
+function ConflictMessage(props: { readonly editing: Editing; readonly result: Conflict }) {
   const { editing, result } = props;
   const { message, ways, theirs, both } = result;
   return (
@@ -309,7 +307,7 @@ function ConflictMessage(props: {
       <ThreeWayList ways={ways} />
       <div class="actions">
         {both !== undefined && (
-          <Button act={() => editing.begin(theirs, printYaml(both))} class="primary">
+          <Button act={() => editing.merge(result)} class="primary">
             Merge my changes into their version
           </Button>
         )}

@@ -1,7 +1,7 @@
 import type { JsonValue } from '@wheelhouse/machinery/browser';
 import type { ComponentChildren } from 'preact';
 import { type Change, changesText, pathText, type ThreeWay } from '../../model/changes.ts';
-import { printJson } from '../../model/yaml.ts';
+import { printJson } from '../../model/json.ts';
 import { Scrolled, TableHead } from './basics.tsx';
 
 const changesMax = 200;
