@@ -329,6 +329,10 @@ class Compiler implements Compiles {
     }
   }
 
+  isConstant(expr: Expr): boolean {
+    return this.#constants.valueOf(expr) !== undefined;
+  }
+
   wholeOf(expr: Expr, scope: readonly string[]): number {
     return this.#attributes.whole(expr, scope) ?? 0;
   }
@@ -421,16 +425,14 @@ class Compiler implements Compiles {
       };
     }
     const cost = this.#attributes.member(expr.operand, scope);
-    if (!expr.optional) {
-      return (frame) => {
-        frame.spend(cost);
-        return selectField(operand(frame), field);
-      };
-    }
+    const { optional } = expr;
     return (frame) => {
-      const member = optionalField(operand(frame), field);
+      if (!optional) frame.spend(cost);
+      const whole = operand(frame);
+      if (!optional && !(whole instanceof Optional)) return selectField(whole, field);
+      const member = optionalField(whole, field);
       // An absent member is free.
-      frame.spend(member.value === undefined ? cost - 1 : cost);
+      frame.spend((optional ? cost : 0) - (member.value === undefined ? 1 : 0));
       return member;
     };
   }
@@ -476,7 +478,7 @@ class Compiler implements Compiles {
     if (searching.has(name)) this.#checkPattern(args);
     const steps = args.map((arg) => this.compile(arg, scope));
     const [, index] = args;
-    if (name === '_[_]' && index !== undefined) refuseQualifier(this.#constants.valueOf(index));
+    if (isIndex(name) && index !== undefined) refuseQualifier(this.#constants.valueOf(index));
     const declared = this.#declared.get(expr) ?? [];
     const others = this.#fitting(name, { isMember, count: args.length });
     const cost = isIndex(name) ? this.#attributes.index(args, scope) : 1;
@@ -676,7 +678,6 @@ function memberOf(operand: Value, field: string): Value | undefined {
 }
 
 function selectField(operand: Value, field: string): Value {
-  if (operand instanceof Optional) return optionalField(operand, field);
   const value = memberOf(operand, field);
   if (value === undefined) throw new CelError(`no such key: ${field}`);
   return value;

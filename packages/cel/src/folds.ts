@@ -44,6 +44,8 @@ export interface Compiles {
    * Whether the node has many nodes, or a macro or a function that takes long for long operands.
    */
   isDivided(expr: Expr): boolean;
+  /** Whether a compiled node is constant. */
+  isConstant(expr: Expr): boolean;
   /** The cost of an attribute besides its members; 0 for other nodes. */
   wholeOf(expr: Expr, scope: readonly string[]): number;
   /** The node in steps; one step if it is not divided. */
@@ -99,12 +101,13 @@ export function foldStep(compiler: Compiles, expr: FoldExpr, scope: readonly str
   const range = compiler.compile(expr.range, scope);
   const filter = expr.filter === undefined ? undefined : compiler.compile(expr.filter, inner);
   const body = compiler.compile(expr.body, inner);
+  const isConstant = compiler.isConstant(expr.body);
   const kind = foldOf(expr.name);
   const { costs } = kind;
   const at = { slot: scope.length, variables: expr.variables.length, costs };
   return (frame) => {
     const elements = range(frame);
-    const fold = new Accumulation(kind, frame);
+    const fold = new Accumulation(kind, frame, isConstant);
     walk(elements, { ...at, frame }, (first) => {
       if (filter !== undefined && !fold.admits(outcome(filter, frame))) return undefined;
       return fold.take(first, outcome(body, frame));
@@ -122,6 +125,7 @@ export function foldWork(compiler: Compiles, expr: FoldExpr, scope: readonly str
   // A short body needs no generator for each element.
   const step = compiler.isDivided(expr.body) ? undefined : compiler.compile(expr.body, inner);
   const body = compiler.work(expr.body, inner);
+  const isConstant = compiler.isConstant(expr.body);
   const kind = foldOf(expr.name);
   const { costs } = kind;
   const slot = scope.length;
@@ -129,7 +133,7 @@ export function foldWork(compiler: Compiles, expr: FoldExpr, scope: readonly str
   return function* (frame) {
     const elements = yield* range(frame);
     const keys = keysOf(elements);
-    const fold = new Accumulation(kind, frame);
+    const fold = new Accumulation(kind, frame, isConstant);
     // An iterator of pairs would cost more than most bodies.
     for (let index = 0; index < keys.length; index += 1) {
       if (frame.isStepOver()) yield;
@@ -246,18 +250,22 @@ function spendOnItem(frame: Frame, { condition, step }: FoldCosts): void {
   else frame.spend(cost);
 }
 
-/** The accumulation of an element that a macro keeps: `result + 1` and `result + [item]`. */
-const keptCosts = { counted: 2, item: 13, body: 12 };
+/**
+ * The accumulation of an element that a macro keeps: `result + 1`, `result + [item]`, and insertions
+ * into a map. A list of a constant is a constant, too.
+ */
+const keptCosts = { counted: 2, item: 13, body: 12, constantBody: 2, member: 3, members: 2 };
 
 interface FoldKind {
   /** Whether the body decides which elements count. */
   readonly isFilter?: true;
   readonly costs: FoldCosts;
-  start(frame: Frame): Fold;
+  /** @param isConstant whether the body is constant */
+  start(frame: Frame, isConstant: boolean): Fold;
 }
 
 const keeping: FoldCosts = { condition: 0, step: 0, result: 1 };
-const transforming: FoldCosts = { condition: 0, step: 1, result: 0 };
+const sorting: FoldCosts = { condition: 0, step: 1, result: 0 };
 
 const foldKinds: Readonly<Record<FoldName, FoldKind>> = {
   all: {
@@ -276,9 +284,9 @@ const foldKinds: Readonly<Record<FoldName, FoldKind>> = {
   filter: { isFilter: true, costs: keeping, start: filtered },
   map: { costs: keeping, start: transformed },
   transformList: { costs: keeping, start: transformed },
-  sortBy: { costs: transforming, start: sortedBy },
-  transformMap: { costs: transforming, start: transformedMap },
-  transformMapEntry: { costs: transforming, start: transformedEntries },
+  sortBy: { costs: sorting, start: sortedBy },
+  transformMap: { costs: keeping, start: transformedMap },
+  transformMapEntry: { costs: keeping, start: transformedEntries },
 };
 
 const foldOf = (name: FoldName): FoldKind => foldKinds[name];
@@ -292,8 +300,8 @@ class Accumulation {
   readonly #isFilter: boolean;
   #failure: CelError | undefined;
 
-  constructor({ start, isFilter }: FoldKind, frame: Frame) {
-    this.#fold = start(frame);
+  constructor({ start, isFilter }: FoldKind, frame: Frame, isConstant: boolean) {
+    this.#fold = start(frame, isConstant);
     this.#isFilter = isFilter === true;
   }
 
@@ -376,11 +384,12 @@ function filtered(frame: Frame): Fold {
   };
 }
 
-function transformed(frame: Frame): Fold {
+function transformed(frame: Frame, isConstant: boolean): Fold {
   const items: Value[] = [];
+  const cost = isConstant ? keptCosts.constantBody : keptCosts.body;
   return {
     take(_, result) {
-      frame.spend(keptCosts.body);
+      frame.spend(cost);
       items.push(thrown(result));
       return undefined;
     },
@@ -408,10 +417,11 @@ function sortedBy(frame: Frame): Fold {
   };
 }
 
-function transformedMap(): Fold {
+function transformedMap(frame: Frame): Fold {
   const entries = new Map<string, readonly [Value, Value]>();
   return {
     take(key, result) {
+      frame.spend(keptCosts.member);
       putEntry(entries, key, thrown(result));
       return undefined;
     },
@@ -419,10 +429,11 @@ function transformedMap(): Fold {
   };
 }
 
-function transformedEntries(): Fold {
+function transformedEntries(frame: Frame): Fold {
   const entries = new Map<string, readonly [Value, Value]>();
   return {
     take(_, result) {
+      frame.spend(keptCosts.members);
       const transformed = thrown(result);
       if (!isMapValue(transformed)) throw noSuchOverload();
       for (const key of transformed.keys()) putEntry(entries, key, transformed.get(key) ?? null);

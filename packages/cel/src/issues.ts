@@ -9,20 +9,22 @@ export const nowhere = -1;
 
 /** An expression that cannot be compiled. */
 export class CelCompileError extends Error {
+  /** In the order of their positions. */
   readonly issues: readonly Issue[];
   constructor(source: string, issues: readonly Issue[]) {
-    super(showIssues(source, issues));
-    this.issues = issues;
+    const sorted = [...issues].sort((left, right) => left.at - right.at);
+    super(showIssues(source, sorted));
+    this.issues = sorted;
   }
 }
 
 const shownMax = 100;
 
-/** Formats issues like cel-go: position, message, the line, and a caret below it. */
+/** Formats sorted issues like cel-go: position, message, the line, and a caret below it. */
 function showIssues(source: string, issues: readonly Issue[]): string {
-  const sorted = [...issues].sort((left, right) => left.at - right.at).slice(0, shownMax);
   const reader = new LineReader(source);
-  return sorted.map((issue) => showIssue(source, issue, reader)).join('\n');
+  const shown = issues.slice(0, shownMax);
+  return shown.map((issue) => showIssue(source, issue, reader)).join('\n');
 }
 
 /** Maximum length of a shown line, bytes. */

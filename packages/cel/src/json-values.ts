@@ -33,40 +33,44 @@ import {
  * Converts a JSON value to a CEL value by its schema: objects by their fields, formats to their
  * types. Members are converted lazily, so a rule pays only for what it reads.
  */
-export function jsonToValue(
-  json: JsonValue,
-  declaredSchema: Schema,
-  floats?: IntegralFloats,
-): Value {
+export function jsonToValue(json: JsonValue, schema: Schema, floats?: IntegralFloats): Value {
+  return readable(converted(json, schema, floats));
+}
+
+function readable(value: Value): Value {
+  if (value instanceof Unreadable) throw value.error;
+  return value;
+}
+
+/** The value, or why there is none. */
+function converted(json: JsonValue, declaredSchema: Schema, floats?: IntegralFloats): Value {
   const schema = visibleSchema(declaredSchema);
-  if (schema.intOrString === true && !isIntOrString(json)) throw new CelError(noIntOrString);
+  if (schema.intOrString === true && !isIntOrString(json)) return new Unreadable(noIntOrString);
   if (json === null || typeof json === 'boolean') return json;
   if (typeof json === 'bigint') return integerOf(json, schema);
   if (typeof json === 'number') return numberOf(json, schema);
   if (typeof json === 'string') return textOf(json, schema);
   if (Array.isArray(json)) {
     const { items } = schema;
-    const values = json.map((item, index) => {
-      try {
-        return isIntegralFloat(floats, json, index)
-          ? floatToValue(Number(item), items ?? {})
-          : jsonToValue(item, items ?? {}, floats);
-      } catch (error) {
-        if (error instanceof CelError) return new Unreadable(error);
-        throw error;
-      }
-    });
+    const values = json.map((item, index) =>
+      isIntegralFloat(floats, json, index)
+        ? convertedFloat(Number(item), items ?? {})
+        : converted(item, items ?? {}, floats),
+    );
     return items === undefined ? new List(values) : new DeclaredList(values, listKindOf(schema));
   }
   return new JsonMap(json, schema, floats);
 }
 
 /** Converts a number that Go decodes as a float: as such, unless its schema requires an integer. */
-export function floatToValue(json: number, declaredSchema: Schema): Value {
+export function floatToValue(json: number, schema: Schema): Value {
+  return readable(convertedFloat(json, schema));
+}
+
+function convertedFloat(json: number, declaredSchema: Schema): Value {
   const { type, intOrString } = visibleSchema(declaredSchema);
-  if (intOrString === true) throw new CelError(noIntOrString);
-  if (type === 'integer') throw new CelError('invalid data, expected int, got float64');
-  return json;
+  if (intOrString === true) return new Unreadable(noIntOrString);
+  return type === 'integer' ? new Unreadable('invalid data, expected int, got float64') : json;
 }
 
 const isIntOrString = (json: JsonValue) =>
@@ -94,12 +98,12 @@ function textOf(json: string, { format, type }: Schema): Value {
   if (format === 'byte') return bytesOf(json);
   if (format === 'duration') {
     const nanos = parseDurationFormat(json);
-    if (typeof nanos === 'string') throw new CelError(`Invalid duration ${json}: ${nanos}`);
+    if (typeof nanos === 'string') return new Unreadable(`Invalid duration ${json}: ${nanos}`);
     return new Duration(nanos);
   }
   if (format !== 'date' && format !== 'date-time') return json;
   const nanos = parseTimestamp(format === 'date' ? `${json}T00:00:00Z` : json);
-  if (nanos === undefined) throw new CelError(`Invalid ${format} formatted string ${json}`);
+  if (nanos === undefined) return new Unreadable(`Invalid ${format} formatted string ${json}`);
   return new Timestamp(nanos, zoneOf(json));
 }
 
@@ -108,7 +112,7 @@ function bytesOf(base64: string): Value {
   const at = base64ErrorAt(base64, 'url');
   if (at === undefined) return new Uint8Array(Buffer.from(base64, 'base64url'));
   const why = problemText({ code: 'base64', at });
-  throw new CelError(`Invalid byte formatted string ${base64}: ${why}`);
+  return new Unreadable(`Invalid byte formatted string ${base64}: ${why}`);
 }
 
 function listKindOf({ listType, listMapKeys }: Schema): ListKind | undefined {

@@ -92,9 +92,14 @@ export class Opaque<T = unknown> {
 /** An item of a list that cannot be converted, which fails only where it is read. */
 export class Unreadable {
   readonly type = 'error';
-  readonly error: CelError;
-  constructor(error: CelError) {
-    this.error = error;
+  readonly message: string;
+  constructor(message: string) {
+    this.message = message;
+  }
+
+  /** Created on demand, because an error of each item of a long list would take long. */
+  get error(): CelError {
+    return new CelError(this.message);
   }
 }
 

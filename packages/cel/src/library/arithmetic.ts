@@ -385,9 +385,21 @@ const isIn = divided(function* ([item = null, list], context) {
 
 const none = new Optional();
 
-function within(value: Value | undefined, get: (inner: Value) => Value | undefined): Value {
-  const inner = value instanceof Optional ? value.value : value;
-  return inner === undefined ? none : new Optional(get(inner));
+/**
+ * The item of a list or a map, or of one in an optional; none if it is absent, which costs nothing,
+ * or if the value has no items.
+ */
+function itemIfAny([operand = null, at = null]: readonly Value[], { spend }: CallContext): Value {
+  const whole = operand instanceof Optional ? operand.value : operand;
+  const item = whole === undefined ? undefined : element(whole, at);
+  if (item !== undefined) return new Optional(item);
+  spend(-1);
+  return none;
+}
+
+function element(whole: Value, key: Value): Value | undefined {
+  if (whole instanceof List) return indexed(whole, key);
+  return isMapValue(whole) ? whole.get(key) : undefined;
 }
 
 const access: Library = [
@@ -398,35 +410,14 @@ const access: Library = [
   ['_[_](list(A), int): A', elementAt],
   ['_[_](list(A), dyn): A', elementAt],
   ['_[_](map(A, B), A): B', memberAt],
-  [
-    '_[_](optional_type(list(A)), int): optional_type(A)',
-    ([of, at = null]) => within(of, (inner) => element(inner, at)),
-  ],
-  [
-    '_[_](optional_type(map(A, B)), A): optional_type(B)',
-    ([of, at = null]) => within(of, (inner) => element(inner, at)),
-  ],
-  [
-    '_[?_](list(A), int): optional_type(A)',
-    ([of, at = null]) => within(of, (inner) => element(inner, at)),
-  ],
-  [
-    '_[?_](map(A, B), A): optional_type(B)',
-    ([of, at = null]) => within(of, (inner) => element(inner, at)),
-  ],
-  [
-    '_[?_](optional_type(list(A)), int): optional_type(A)',
-    ([of, at = null]) => within(of, (inner) => element(inner, at)),
-  ],
-  [
-    '_[?_](optional_type(map(A, B)), A): optional_type(B)',
-    ([of, at = null]) => within(of, (inner) => element(inner, at)),
-  ],
+  ['_[_](optional_type(list(A)), int): optional_type(A)', itemIfAny],
+  ['_[_](optional_type(map(A, B)), A): optional_type(B)', itemIfAny],
+  ['_[?_](list(A), int): optional_type(A)', itemIfAny],
+  ['_[?_](map(A, B), A): optional_type(B)', itemIfAny],
+  ['_[?_](optional_type(list(A)), int): optional_type(A)', itemIfAny],
+  ['_[?_](optional_type(map(A, B)), A): optional_type(B)', itemIfAny],
+  ['_[?_](dyn, dyn): optional_type(dyn)', itemIfAny],
 ];
-
-function element(inner: Value, key: Value): Value | undefined {
-  return inner instanceof List ? indexed(inner, key) : asMap(inner).get(key);
-}
 
 /** The operators. */
 export const operators: Library = [...arithmetic, ...comparisons, ...access];

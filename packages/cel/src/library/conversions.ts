@@ -38,7 +38,7 @@ export function showValue(value: Value): string {
   if (typeof value === 'number') return showDouble(value);
   if (typeof value === 'bigint' || typeof value === 'boolean') return String(value);
   if (value instanceof Uint) return String(value.value);
-  return value instanceof Unreadable ? value.error.message : longTypeName(kindOf(value));
+  return value instanceof Unreadable ? value.message : longTypeName(kindOf(value));
 }
 
 function conversionError(from: string, to: string): CelError {

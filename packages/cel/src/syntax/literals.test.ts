@@ -90,8 +90,8 @@ describe('elements of one type', () => {
       "{'a': 1, 2: 'b', 3: 2}",
       [
         "9: expected type 'string' but found 'int'",
-        "17: expected type 'string' but found 'int'",
         "12: expected type 'int' but found 'string'",
+        "17: expected type 'string' but found 'int'",
       ],
     ],
     ["'%s %s'.format([1, {'a': [1, 'b']}])", []],
