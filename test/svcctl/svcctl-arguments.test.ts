@@ -275,6 +275,12 @@ describe('CLIENT-1: arguments', () => {
     onTestFinished(() => void server.close());
     const { port } = server.address() as AddressInfo;
     await on.ctl(`create -f http://joe:p%40ss@127.0.0.1:${port}/x`);
-    expect(seen).toEqual([`Basic ${Buffer.from('joe:p@ss').toString('base64')}`]);
+    await on.ctl(`create -f http://joe:p%ff@127.0.0.1:${port}/x`);
+    const expected = [Buffer.from('joe:p@ss'), Buffer.from('joe:p\xff', 'latin1')];
+    expect(seen).toEqual(expected.map((bytes) => `Basic ${bytes.toString('base64')}`));
+    const malformed = `http://joe:p%4@127.0.0.1:${port}/x`;
+    expect((await on.ctl(`create -f ${malformed}`)).err).toBe(
+      `error: the URL passed to filename "${malformed}" is not valid\n`,
+    );
   });
 });

@@ -16,7 +16,8 @@ export const isUrl = (name: string): boolean => /^https?:\/\//.test(name);
  * again after an error of the server or the network. Rejects with CliError or ConnectionError.
  */
 export async function readUrl(session: Session, url: string): Promise<string> {
-  if (!URL.canParse(url)) {
+  const hasBadEscape = /%(?![\da-f]{2})/i.test(url.replace(/\?.*/s, ''));
+  if (!URL.canParse(url) || hasBadEscape) {
     throw new CliError(`the URL passed to filename ${JSON.stringify(url)} is not valid`);
   }
   let failure: unknown;
@@ -41,8 +42,10 @@ export async function readUrl(session: Session, url: string): Promise<string> {
 /** The credentials in a URL, which are sent to its server only. */
 function authorizationOf({ username, password }: URL): Record<string, string> {
   if (username === '' && password === '') return {};
-  const [name, secret] = [username, password].map(decodeURIComponent);
-  return { authorization: `Basic ${Buffer.from(`${name}:${secret}`).toString('base64')}` };
+  const decoded = `${username}:${password}`.replace(/%([\da-f]{2})/gi, (_, code: string) =>
+    String.fromCharCode(Number.parseInt(code, 16)),
+  );
+  return { authorization: `Basic ${Buffer.from(decoded, 'latin1').toString('base64')}` };
 }
 
 /** Sends GET. Rejects with CliError for too many redirects, and with ConnectionError. */
