@@ -197,6 +197,25 @@ test('ADM-4: a request without an answer in time is 504', async () => {
   });
 });
 
+test('ADM-4: an answer that begins at the deadline does not outlive it', async () => {
+  extension.answer = ({ response }) => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.write('{"items":[');
+  };
+  for (let count = 0; count < 10; count += 1) {
+    const request = http1(`${things}?timeout=1ms`);
+    const outcome = await new Promise<string>((resolve) => {
+      request.on('response', (answer) => {
+        answer.on('end', () => resolve(String(answer.statusCode)));
+        answer.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? ''));
+        answer.resume();
+      });
+      request.end();
+    });
+    expect(['504', 'ECONNRESET']).toContain(outcome);
+  }
+});
+
 test('ADM-4: an interrupted answer is cut off rather than completed', async () => {
   for (const stop of ['reset', 'stall'] as const) {
     let cut = () => {};

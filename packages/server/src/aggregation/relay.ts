@@ -279,7 +279,8 @@ export class Relay implements RemoteAnswer {
   }
 
   onAnswer(incoming: IncomingMessage): void {
-    if (this.#state !== 'requesting') {
+    // After the deadline the client gets 504 any moment; nothing would end a late answer.
+    if (this.#state !== 'requesting' || this.#isLate) {
       incoming.destroy();
       return;
     }
