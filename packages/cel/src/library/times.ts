@@ -125,18 +125,25 @@ const form = /^(\d{4})-(\d\d)-(\d\d)T(\d\d?):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+
 export function parseTimestamp(text: string): bigint | undefined {
   const match = text.length > 64 ? null : form.exec(text);
   if (match === null) return undefined;
-  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = match
-    .slice(1, 7)
-    .map(Number);
+  const [year, month, day] = [Number(match[1]), Number(match[2]), Number(match[3])];
+  const [hour, minute, second] = [Number(match[4]), Number(match[5]), Number(match[6])];
   if (hour > 23 || minute > 59 || second > 59) return undefined;
-  const date = new Date(0);
-  date.setUTCFullYear(year, month - 1, day);
-  if (month < 1 || date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return undefined;
-  date.setUTCHours(hour, minute, second);
-  const fraction = BigInt((match[7] ?? '').slice(0, 9).padEnd(9, '0'));
+  if (month < 1 || month > 12 || day < 1 || day > daysOf(month, year)) return undefined;
   const offset = offsetSeconds(match[8], match[9], match[10]);
   if (offset === undefined) return undefined;
-  return BigInt(date.getTime() - offset * 1000) * 1_000_000n + fraction;
+  // Years before 100 have another meaning for Date.UTC; the calendar repeats after 400 years.
+  const laterMs = Date.UTC(year + 400, month - 1, day, hour, minute, second);
+  const ms = laterMs - millisecondsOf400Years - offset * 1000;
+  const nanos = BigInt(ms) * millisecond;
+  const fraction = match[7];
+  return fraction === undefined ? nanos : nanos + BigInt(fraction.slice(0, 9).padEnd(9, '0'));
+}
+
+const millisecondsOf400Years = 146_097 * 86_400_000;
+
+function daysOf(month: number, year: number): number {
+  if (month === 2) return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28;
+  return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
 }
 
 function offsetSeconds(sign = '+', hours = '0', minutes = '0'): number | undefined {
@@ -146,6 +153,7 @@ function offsetSeconds(sign = '+', hours = '0', minutes = '0'): number | undefin
 
 /** The zone of an RFC 3339 text. */
 export function zoneOf(text: string): string {
+  if (text.endsWith('Z')) return 'Z';
   return /[+-]\d\d:\d\d$/.exec(text)?.[0] ?? 'Z';
 }
 
