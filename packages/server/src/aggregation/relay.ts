@@ -279,7 +279,7 @@ export class Relay implements RemoteAnswer {
   }
 
   onAnswer(incoming: IncomingMessage): void {
-    // After the deadline the client gets 504 any moment; nothing would end a late answer.
+    // The client is about to receive a 504, and no timer is left to end an answer that begins now.
     if (this.#state !== 'requesting' || this.#isLate) {
       incoming.destroy();
       return;

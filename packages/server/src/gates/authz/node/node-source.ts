@@ -74,7 +74,7 @@ function volumesInto(graph: NodeGraph, objects: DecodedObjects): OnEntry {
     });
 }
 
-/** Decodes entries: small ones at once, large ones in slices (TRUST-2). */
+/** Decodes entries: small ones immediately, large ones in slices (TRUST-2). */
 class DecodedObjects {
   readonly #clock: Pick<Clock, 'monotonic'>;
   /** The newest large entry of each object, until it is decoded. */
@@ -85,7 +85,7 @@ class DecodedObjects {
     this.#clock = clock;
   }
 
-  /** Passes on an entry's object, unless a later entry of the same id arrives meanwhile. */
+  /** Passes on an entry's object, unless a newer entry with the same ID arrives first. */
   pass(id: string, entry: Entry | undefined, use: (object: ApiObject | undefined) => void): void {
     this.#pending.delete(id);
     const pace = entry === undefined ? undefined : paceFor(this.#clock, entry.json.length);
