@@ -293,7 +293,7 @@ const foldOf = (name: FoldName): FoldKind => foldKinds[name];
 
 /**
  * A walk that goes on after a failure, as in cel-go, where the failure takes the place of what was
- * accumulated. A failing filter replaces also an earlier failure, whereas other failures do not.
+ * accumulated. A failing filter also replaces an earlier failure, whereas other failures do not.
  */
 class Accumulation {
   readonly #fold: Fold;

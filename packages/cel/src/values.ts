@@ -125,7 +125,7 @@ export class DeclaredList extends List {}
 export interface MapValue {
   readonly isMap: true;
   readonly objectType: string | undefined;
-  /** Whether it is part of a custom object and thus no zero value, like a `DeclaredList`. */
+  /** Whether it belongs to a custom object and is never a zero value, like a `DeclaredList`. */
   readonly isDeclared?: boolean;
   get(key: Value): Value | undefined;
   keys(): readonly Value[];

@@ -249,7 +249,7 @@ export class ConnectionError extends Error {
   }
 }
 
-/** The words of Go for an error while a body arrives; Node reports a lost connection by a code. */
+/** Go's wording for an error while a body arrives; Node reports a lost connection by a code. */
 export const bodyErrorText = (error: unknown): string =>
   systemErrorCode(error) === 'ECONNRESET' ? 'unexpected EOF' : errorText(error);
 

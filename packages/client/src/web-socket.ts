@@ -85,7 +85,7 @@ export function openWebSocket(options: {
 function keepAlive(socket: WebSocket, clock: Clock): void {
   let heardMs = clock.monotonic();
   const timer = clock.every(pingMs, () => {
-    // A response may wait behind messages that nobody reads at the moment.
+    // A response may wait behind messages that nobody is reading.
     if (socket.isPaused) heardMs = clock.monotonic();
     if (clock.monotonic() - heardMs > silenceMsMax) socket.terminate();
     else if (socket.readyState === WebSocket.OPEN) socket.ping();

@@ -160,7 +160,7 @@ const tests = {
   isGlobalUnicast,
 };
 
-/** Bytes of a block that are compared. */
+/** Number of bytes that a comparison of blocks reads. */
 const prefixBytes = (value: Value | undefined) => Math.ceil(block(value).prefix / 8);
 
 /** The cost of parsing an operand that is a text. */

@@ -31,7 +31,7 @@ function countText([text]: readonly Value[], context: CallContext): void {
 /** A function that reads a text of limited length in one step. */
 const readsText = (run: Run) => oneStepEach(countText, run);
 
-/** A function whose cost is that of reading its text. */
+/** A function that costs as much as reading its text. */
 const costsText =
   (run: Run): Run =>
   (args, context) => {

@@ -19,7 +19,7 @@ export interface CallContext {
   isStepOver(): boolean;
   /** The same context for a function that cannot pause: no step is ever over. */
   readonly atOnce: CallContext;
-  /** The same context for a call that costs 1 whatever its operands: it counts work instead. */
+  /** The same context for a call that costs 1 regardless of its operands; it counts work. */
   readonly unpriced: () => CallContext;
 }
 

@@ -371,7 +371,7 @@ class OpenApiDocuments {
     return this.#cachedDocument(pieces, openApiV2Shapes);
   }
 
-  /** The documents of a snapshot. Forgets those that it has no longer. */
+  /** The documents of a snapshot. Drops the cached ones that it no longer contains. */
   #places(snapshot: CatalogueSnapshot): OpenApiV3Document[] {
     const places = openApiV3Documents(this.#sourceAt(snapshot));
     if (snapshot.generation > this.#prunedGeneration) {

@@ -199,7 +199,7 @@ export function objectPath(
   });
 }
 
-/** Throws CliError for a name that is no part of a path; that of an empty one is the collection's. */
+/** Throws CliError for a name that a path cannot contain; an empty one addresses the collection. */
 export function checkPathName(name: string): void {
   if (name === '') throw new CliError('resource name may not be empty');
   const problems = pathSegment(name);

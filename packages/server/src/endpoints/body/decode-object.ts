@@ -140,8 +140,7 @@ async function checkIntegers(call: ApiCall, schema: Schema, bytes: Buffer): Prom
 
 /** Does work on a body in one piece, or at the pace of its size. */
 async function atPaceOf<T>(call: ApiCall, bytes: Buffer, work: Generator<void, T>): Promise<T> {
-  const pace = readingOf(call).paceOf(bytes.length);
-  return pace === undefined ? runInOnePiece(work) : runAtPace(work, pace);
+  return runAtPace(work, readingOf(call).paceOf(bytes.length));
 }
 
 /** The message of a decoder's error, in kube-apiserver's frame; rethrows other errors. */

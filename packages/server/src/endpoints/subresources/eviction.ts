@@ -58,7 +58,7 @@ export async function evictionEndpoint(call: ApiCall): Promise<void> {
   checkOptions(call, admitted, options);
   if (admitted !== undefined && options.dryRun) propagateDryRun(admitted);
   await admission.validate();
-  // That there is no such pod precedes what is wrong with the options of its deletion.
+  // A missing pod is reported before invalid delete options.
   await readPod(call);
   const removal = parseDeleteOptions(new URLSearchParams(), context.dialect, withoutType(admitted));
   const writing = writeContext(call, { ...options, dryRun: options.dryRun || removal.dryRun });
