@@ -1,4 +1,5 @@
-// The start of the single executable (`npm run executable`): node with the programs inside.
+// The entry point of the single executable (`npm run executable`), which contains Node and the
+// programs.
 const { chmodSync, mkdtempSync, rmSync, writeFileSync } = require('node:fs');
 const { tmpdir } = require('node:os');
 const { basename, join } = require('node:path');
@@ -6,10 +7,10 @@ const { getAsset, getRawAsset } = require('node:sea');
 const { setFlagsFromString } = require('node:v8');
 const { runBundle } = require('./load-bundle.js');
 
-/** Node's own modules, and the native addons that the executable carries. */
+/** Loads Node's own modules, and the native addons inside the executable. */
 function requireInside(name) {
   if (!name.endsWith('.node')) return require(name);
-  // The host loads machine code from files alone; once loaded, the file is not needed.
+  // The host loads machine code only from files, and does not need the file afterwards.
   const folder = mkdtempSync(join(tmpdir(), 'wheelhouse-addon-'));
   try {
     const file = join(folder, basename(name));
@@ -22,7 +23,7 @@ function requireInside(name) {
     rmSync(folder, { recursive: true, force: true });
   }
 }
-// No packages are installed beside the executable.
+// There are no packages beside the executable.
 requireInside.resolve = { paths: () => [] };
 
 function load(name) {

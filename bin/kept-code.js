@@ -1,23 +1,23 @@
-// Machine code of a bundle, kept by the first server that starts without any: beside the bundle, or
-// in the user's cache folder where the bundle's cannot be written.
+// V8's code cache of a bundle, stored by the first server that starts without one: beside the
+// bundle, or in the user's cache folder if the folder of the bundle cannot be written.
 const fs = require('node:fs');
 const { homedir } = require('node:os');
 const { basename, dirname, isAbsolute, join } = require('node:path');
 const { cachedDataVersionTag } = require('node:v8');
 
-/** Loaded by need: a start that finds no code and has the build's does without. */
+/** Loaded on demand, because a start with the build's code cache does not need it. */
 const crc32 = (bytes) => require('node:zlib').crc32(bytes);
 
-/** Ahead of the code: the mark, V8's tag, checksum and length of the bundle, and of the code. */
+/** Before the code: the mark, V8's tag, and the checksum and length of the bundle and of the code. */
 const headerBytes = 24;
 const mark = 0x57484331;
-/** Files of one bundle in a folder: one for each release and each set of flags of V8. */
+/** Maximum number of files of a bundle in a folder: one for each release and set of V8's flags. */
 const filesMax = 4;
-/** Permissions to write, of others than the owner. */
+/** Permissions of users other than the owner to write. */
 const othersWriteBits = 0o022;
 
 /**
- * What is kept of a bundle, for this V8 under its present flags.
+ * The stored code cache of a bundle for this version of V8 and its current flags.
  * @param bundle.path the file
  * @param bundle.bytes its content
  */
@@ -25,7 +25,7 @@ exports.keptCode = function keptCode({ path, bytes }) {
   const tag = cachedDataVersionTag();
   const name = basename(path);
   const inUserFolder = userFolder();
-  // By its length, so that releases of the package that a user has keep code beside each other.
+  // Named by the length, so that several installed releases can store their caches side by side.
   const file = `${name}.${bytes.length.toString(16)}.${tag.toString(16)}.cache`;
   const places = [{ folder: dirname(path), file, isPrivate: false }];
   if (inUserFolder !== undefined) places.push({ folder: inUserFolder, file, isPrivate: true });
@@ -36,7 +36,7 @@ exports.keptCode = function keptCode({ path, bytes }) {
     return head;
   };
   return {
-    /** The code, or undefined when there is none that is whole, for this bundle, and trusted. */
+    /** The cache; undefined unless one is complete, trusted, and made of this bundle. */
     read() {
       for (const place of places) {
         const content = readTrusted(join(place.folder, place.file), path);
@@ -45,7 +45,7 @@ exports.keptCode = function keptCode({ path, bytes }) {
       }
       return undefined;
     },
-    /** Keeps code at the first place that can be written; false when there is none. */
+    /** Stores the cache at the first place that can be written; false if there is none. */
     write(code) {
       const content = Buffer.concat([headOf(code), code]);
       return places.some((place) => writeCode({ ...place, name, content }));
@@ -53,7 +53,7 @@ exports.keptCode = function keptCode({ path, bytes }) {
   };
 };
 
-/** The user's folder for what programs can make again, or undefined where there is none. */
+/** The user's folder for caches, or undefined if there is none. */
 function userFolder() {
   const { XDG_CACHE_HOME = '' } = process.env;
   try {
@@ -65,7 +65,7 @@ function userFolder() {
   }
 }
 
-/** Code is run: what somebody else may have written is ignored. */
+/** Whether no other user may have written a file: its code will be executed. */
 function isTrusted({ uid, mode }, owners) {
   if (process.geteuid === undefined) return true;
   return [process.geteuid(), ...owners].includes(uid) && (mode & othersWriteBits) === 0;
@@ -84,7 +84,7 @@ function readTrusted(path, bundle) {
   }
 }
 
-/** Writes a file of its own name, then renames it: servers that start at once never see a part. */
+/** Writes a file under a temporary name and renames it, so that no server reads a part of it. */
 function writeCode({ folder, file, isPrivate, name, content }) {
   const draft = join(folder, `${file}.${process.pid}.tmp`);
   try {
@@ -103,7 +103,7 @@ function writeCode({ folder, file, isPrivate, name, content }) {
   }
 }
 
-/** Removes what other releases and flags of V8 have left, the oldest first. */
+/** Removes the oldest files that other releases and flags of V8 have left. */
 function removeOldest(folder, name) {
   const files = fs
     .readdirSync(folder)

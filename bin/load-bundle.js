@@ -5,12 +5,11 @@ const vm = require('node:vm');
 const { keptCode } = require('./kept-code.js');
 
 /**
- * Runs a bundle, which is one function in ASCII, with the machine code that the build has made of
- * it (`<path>.cache`) or that an earlier start has kept: reading that is several times quicker than
- * compiling the source. V8 itself refuses the code of another version; then, and without the files,
- * the source is compiled.
- * @returns what the bundle exports, the script except in a sandbox, and, if the script was compiled,
- *   `keepCode`, which keeps the machine code that there is when it is called
+ * Runs a bundle, which is one function in ASCII, with V8's code cache that an earlier start or the
+ * build (`<path>.cache`) has stored: reading it is several times faster than compiling the source.
+ * Without a cache, or if V8 rejects it as that of another version, the source is compiled.
+ * @returns the exports of the bundle, the script except in a sandbox, and, if the script was
+ *   compiled, `keepCode`, which stores the code that V8 has compiled when it is called
  */
 exports.loadBundle = function loadBundle(path) {
   const bytes = readFileSync(path);
@@ -23,10 +22,10 @@ exports.loadBundle = function loadBundle(path) {
 };
 
 /**
- * Runs a bundle's text.
- * @param bundle.code machine code for it, or undefined
- * @param bundle.path names it in stack traces; its folder is what the bundle takes for its own
- * @param bundle.require loads what is not in the bundle
+ * Runs the source of a bundle.
+ * @param bundle.code its code cache, or undefined
+ * @param bundle.path its path in stack traces; the bundle takes the folder for its own
+ * @param bundle.require loads modules that are not in the bundle
  */
 exports.runBundle = (bundle) => run(compile(bundle), bundle);
 
@@ -39,8 +38,8 @@ function run(script, bundle) {
 }
 
 /**
- * Whether a test runner such as jest runs this in a context with globals of its own. Scripts run in
- * the main context, whose errors and lists are no instances of the classes that the tests know.
+ * Whether a test runner such as jest runs this in a context with its own globals. A script runs in
+ * the main context, whose errors and arrays are not instances of the classes of the tests.
  */
 function isInSandbox() {
   return vm.runInThisContext('Object') !== Object;

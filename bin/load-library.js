@@ -1,8 +1,8 @@
-// What the library's ES modules re-export: the server's bundle, which is loaded once for all of them.
+// The exports of the library's ES modules: the server's bundle, loaded once for all of them.
 const { loadBundle } = require('./load-bundle.js');
 const { requireBuild } = require('./require-build.js');
 
-/** After this much time, machine code is kept: what the first planes of a test file need. */
+/** Time after which the code cache is stored: it then has what the first planes of a test file need. */
 const keepAfterMs = 1000;
 
 const { exports: program, keepCode } = loadBundle(requireBuild('wheelhouse.cjs'));
@@ -15,6 +15,6 @@ function keep() {
   try {
     keepCode();
   } catch {
-    // The next process compiles the source once more.
+    // The next process compiles the source again.
   }
 }

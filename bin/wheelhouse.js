@@ -1,34 +1,35 @@
 #!/usr/bin/env node
-// CommonJS, as `package.json` beside it says: node's loader of ES modules costs a tenth of a start.
+// CommonJS, as `package.json` in this folder declares: Node's loader of ES modules takes a tenth of a
+// start.
 const { setFlagsFromString } = require('node:v8');
 const { loadBundle } = require('./load-bundle.js');
 const { requireBuild } = require('./require-build.js');
 
-/** After this much of serving, machine code is kept: what a start and its first clients need. */
+/** Time of serving after which the code cache is stored: it then has what the first clients need. */
 const keepAfterMs = 1000;
 
 const args = process.argv.slice(2);
 const { exports: program, keepCode } = loadBundle(requireBuild('wheelhouse.cjs'));
 const keeps =
   keepCode !== undefined && args[0] === 'serve' && !process.env.NODE_DISABLE_COMPILE_CACHE;
-if (!keeps) joinMoreFunctions();
+if (!keeps) inlineMoreFunctions();
 const onReady = () => setTimeout(keep, keepAfterMs).unref();
-// Exit by name: a library's stray timer must not keep a stopped server alive.
+// Exits explicitly, because a library's timer must not keep a stopped server alive.
 program.main(args, keeps ? { onReady } : {}).then((code) => process.exit(code));
 
 function keep() {
   try {
     keepCode();
   } catch {
-    // The next start compiles the source once more.
+    // The next start compiles the source again.
   }
-  joinMoreFunctions();
+  inlineMoreFunctions();
 }
 
 /**
- * A request runs through hundreds of small functions, more than V8 joins by itself. Said only now,
- * since kept code is refused under other flags than it was made with.
+ * Lets V8 inline more calls, since a request runs through hundreds of small functions. Called after
+ * the code cache is loaded or stored, because V8 rejects a cache that was made with other flags.
  */
-function joinMoreFunctions() {
+function inlineMoreFunctions() {
   setFlagsFromString('--max-inlined-bytecode-size-cumulative=4000');
 }

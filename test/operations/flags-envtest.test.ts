@@ -110,5 +110,5 @@ test('PLANE-1: help has no --insecure-port, which older releases had', async () 
   const { stdout } = await run('serve', '--help');
   expect(stdout).toMatch(/^\s*--cert-dir\b/m);
   expect(stdout).not.toMatch(/^\s*--insecure-(port|bind-address)\b/m);
-  await refuses('there is no port without authentication', '--insecure-port=8080');
+  await refuses('every port requires authentication', '--insecure-port=8080');
 });

@@ -56,7 +56,7 @@ test('without a build both programs say so in one line', async () => {
     const { code, stderr } = await run(join(bare, 'bin', `${name}.js`), ['version']);
     expect(code).toBe(1);
     expect(stderr).toMatch(
-      /^error: .*\/dist\/[a-z.]+ is not there: build it with `npm run build`\n$/,
+      /^error: .*\/dist\/[a-z.]+ does not exist: build it with `npm run build`\n$/,
     );
   }
 });

@@ -22,6 +22,19 @@ const omittedFlags: Readonly<Record<string, readonly string[]>> = {
   wait: ['local'],
 };
 
+/** Flags that kubectl lacks, by command; `docs/decisions/svcctl-commands.md` lists them. */
+const ownFlags: Readonly<Record<string, readonly string[]>> = {
+  apply: ['client-side'],
+  'apply set-last-applied': ['kustomize', 'recursive', 'field-manager', 'validate'],
+  diff: ['validate', 'client-side'],
+  scale: ['field-manager'],
+  'set selector': ['kustomize'],
+  wait: ['kustomize'],
+};
+
+/** Flags of kubectl that its help omits. */
+const hiddenFlags = ['record'];
+
 interface NamedFlag {
   readonly name: string;
   readonly letter?: string;
@@ -92,13 +105,31 @@ function missingFlags(
     .map(({ name }) => `${where}: --${name}`);
 }
 
+/** The flags of a command and its subcommands that kubectl lacks, by command. */
+function furtherFlags(
+  { name: path, flags, subcommands }: KubectlCommand,
+  among: readonly Command[],
+): [command: string, names: string[]][] {
+  const command = commandAt(path, among);
+  const names = (command?.flags ?? [])
+    .map(({ name }) => name)
+    .filter((name) => !hiddenFlags.includes(name) && !flags.some((flag) => flag.name === name));
+  const below = subcommands.flatMap((each) => furtherFlags(each, command?.subcommands ?? []));
+  return names.length === 0 ? below : [[path, names], ...below];
+}
+
+/** The command of svcctl at the end of a path of kubectl's commands. */
+function commandAt(path: string, among: readonly Command[]): Command | undefined {
+  const last = path.split(' ').at(-1) ?? '';
+  return among.find(({ name, aliases }) => name === last || aliases?.includes(last));
+}
+
 /** Compares a command and its subcommands; returns the commands and flags that svcctl lacks. */
 function missingParts(
   { name: path, flags, subcommands }: KubectlCommand,
   among: readonly Command[],
 ): string[] {
-  const last = path.split(' ').at(-1) ?? '';
-  const command = among.find(({ name, aliases }) => name === last || aliases?.includes(last));
+  const command = commandAt(path, among);
   if (command === undefined) return [`${path}: no such command`];
   const own = [...(command.flags ?? []), ...globalFlags];
   const found = missingFlags(path, flags, own);
@@ -113,6 +144,12 @@ test('CLIENT-1: svcctl has all commands and flags of kubectl but the listed ones
   const theirs = surface.commands.filter(({ name }) => !omittedCommands.includes(name));
   expect(theirs.length).toBeGreaterThan(35);
   expect(theirs.flatMap((command) => missingParts(command, own))).toEqual([]);
+});
+
+test('CLIENT-1: svcctl has no further flags but the listed ones', async () => {
+  const own = await loadCommands();
+  const further = surface.commands.flatMap((command) => furtherFlags(command, own));
+  expect(Object.fromEntries(further)).toEqual(ownFlags);
 });
 
 test('CLIENT-1: svcctl has all global options of kubectl but the listed ones', () => {

@@ -9,7 +9,7 @@ import type { Deadline, Session } from './session.ts';
 import { followObject } from './watch.ts';
 
 /** Flags for the dependents and the graceful termination of deleted objects. */
-export const deletionFlags: readonly FlagSpec[] = [
+const terminationFlags: readonly FlagSpec[] = [
   {
     name: 'cascade',
     type: 'text',
@@ -21,8 +21,27 @@ export const deletionFlags: readonly FlagSpec[] = [
     type: 'integer',
     help: 'Seconds to terminate gracefully; negative for the default',
   },
+];
+
+/** Flags of the command that deletes objects. */
+export const deletionFlags: readonly FlagSpec[] = [
+  ...terminationFlags,
   { name: 'timeout', type: 'duration', help: 'How long to wait; 0 for no limit' },
   { name: 'wait', type: 'boolean', help: 'Wait until the objects are gone (default)' },
+];
+
+/**
+ * Flags of commands that delete objects only to create them again, and wait until they are gone.
+ * @param limit of the wait by default
+ */
+export const recreationFlags = (limit: string): readonly FlagSpec[] => [
+  ...terminationFlags,
+  {
+    name: 'timeout',
+    type: 'duration',
+    help: `How long to wait until a deleted object is gone; 0 for ${limit}`,
+  },
+  { name: 'wait', type: 'boolean', help: 'Ignored; a deletion before a creation is awaited' },
 ];
 
 const policies: ReadonlyMap<string, string> = new Map([

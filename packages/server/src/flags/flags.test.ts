@@ -187,7 +187,7 @@ describe('the options of the server', () => {
     ['--feature-gates=A=true', 'unrecognized feature gate: A'],
     ['--feature-gates=APIResponseCompression=x', 'invalid value of APIResponseCompression=x'],
     ['--plain-http-port=8080 --secure-port=1', '--secure-port contradicts it'],
-    ['--insecure-port=8080', 'there is no port without authentication'],
+    ['--insecure-port=8080', 'every port requires authentication'],
   ])('%s is refused', (flags, message) => {
     expect(() => readOptions(flags.split(' '))).toThrow(message);
   });

@@ -175,7 +175,7 @@ function writeUserKubeconfig(options: {
 /** Number of requests that a plane records by default. */
 const recordedMaxDefault = 10_000;
 
-/** `Symbol.asyncDispose`, or its substitute in older Node.js releases. */
+/** `Symbol.asyncDispose`, or its substitute in contexts that lack it, such as those of jest. */
 const asyncDispose: typeof Symbol.asyncDispose =
   Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose');
 

@@ -220,8 +220,8 @@ export interface PlaneFaults {
   readonly seed: number;
   /**
    * Adds a fault for later requests. Faults apply in the order in which they were added. Throws
-   * FaultRuleError for an unknown member, and for a rule that can never apply because its kind,
-   * verb, or effect is unknown.
+   * FaultRuleError for an unknown member, a value out of range, and a rule that can never apply
+   * because the plane does not serve its kind or its effect does not concern its verb.
    */
   add(rule: FaultRule): Fault;
   /** Removes all faults. */
@@ -290,8 +290,8 @@ export interface ControlPlaneOptions {
   /** Flags of `wheelhouse serve`, which override those of the plane: `--authorization-mode=RBAC`. */
   readonly flags?: readonly string[];
   /**
-   * Definitions of custom kinds, which are established when `startControlPlane` resolves. Other
-   * objects in these sources are ignored.
+   * Definitions of custom kinds, which are established when `startControlPlane` resolves. Each source
+   * must contain one; other objects in it are ignored.
    */
   readonly crds?: readonly ManifestSource[];
   /** Objects to apply once the definitions and webhooks are installed. */

@@ -27,7 +27,7 @@ import type { Session } from '../session.ts';
 
 /** Flags that patch a generated object before it is created. */
 export const overrideFlags: readonly FlagSpec[] = [
-  { name: 'overrides', type: 'text', help: 'JSON patch for the generated object' },
+  { name: 'overrides', type: 'text', help: 'Patch for the generated object, in JSON' },
   {
     name: 'override-type',
     type: 'text',

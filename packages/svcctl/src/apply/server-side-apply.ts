@@ -16,17 +16,19 @@ import { checkNamed } from './client-side-apply.ts';
 import {
   clientSideManager,
   lastAppliedName,
+  managerFlag,
   objectPath,
+  validateFlag,
   warnIfDeleting,
   withNamespace,
-  writeFlags,
   writeQuery,
 } from './writes.ts';
 
 /** Flags of commands that apply objects, or show what an apply would change. */
 export const applyFlags: readonly FlagSpec[] = [
   ...manifestFlags,
-  ...writeFlags,
+  managerFlag,
+  validateFlag,
   { name: 'server-side', type: 'boolean', help: 'Apply on the server (default)' },
   { name: 'client-side', type: 'boolean', help: 'Apply by the last-applied annotation' },
   { name: 'force-conflicts', type: 'boolean', help: 'Take over fields that other managers own' },

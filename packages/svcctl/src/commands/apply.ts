@@ -20,6 +20,7 @@ import {
 } from '../apply/server-side-apply.ts';
 import {
   clientSideManager,
+  dryRunFlag,
   dryRunOf,
   dryRunSuffix,
   lastAppliedName,
@@ -32,7 +33,7 @@ import {
   writeQuery,
 } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
-import { checkCascade, deletionFlags } from '../deletion.ts';
+import { checkCascade, recreationFlags } from '../deletion.ts';
 import { throwTogether, visitEach } from '../errors.ts';
 import type { FlagSpec } from '../flags.ts';
 import { CliError, throwFirst, usageError } from '../io.ts';
@@ -274,8 +275,9 @@ export const applyCommand: Command = {
   usage: '-f FILENAME',
   flags: [
     ...applyFlags,
+    dryRunFlag,
     ...outputFlags,
-    ...deletionFlags,
+    ...recreationFlags('no limit'),
     { name: 'openapi-patch', type: 'boolean', help: 'Ignored; svcctl contains the schemas' },
     { name: 'force', type: 'boolean', help: 'Delete and create objects that cannot be patched' },
     {
@@ -283,7 +285,7 @@ export const applyCommand: Command = {
       type: 'boolean',
       help: 'Overwrite changes that others made since the last apply (default)',
     },
-    { name: 'subresource', type: 'text', help: 'Subresource to apply: status, scale' },
+    { name: 'subresource', type: 'text', help: 'Subresource to apply, such as status' },
     recordFlag,
     ...pruneFlags,
     {

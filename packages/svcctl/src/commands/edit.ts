@@ -48,7 +48,7 @@ export const editCommand: Command = {
     ...uncheckedOutputFlags,
     ...editorFlags,
     { name: 'output-patch', type: 'boolean', help: 'Print the patch as well' },
-    { name: 'subresource', type: 'text', help: 'Subresource to edit: status, scale' },
+    { name: 'subresource', type: 'text', help: 'Subresource to edit, such as status' },
   ],
   async run(session, args) {
     checkEditFormat(session);

@@ -127,7 +127,7 @@ export const getCommand: Command = {
       type: 'boolean',
       help: "Print the server's columns (default), or only NAME and AGE",
     },
-    { name: 'subresource', type: 'text', help: 'Subresource to show: status, scale' },
+    { name: 'subresource', type: 'text', help: 'Subresource to show, such as status' },
   ],
   async run(session, args) {
     const raw = session.flags.text('raw') ?? '';

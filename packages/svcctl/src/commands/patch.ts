@@ -47,7 +47,7 @@ export const patchCommand: Command = {
     { name: 'patch', short: 'p', type: 'text', help: 'The patch in JSON or YAML' },
     { name: 'patch-file', type: 'text', help: 'File that contains the patch' },
     { name: 'type', type: 'text', help: 'json, merge, or strategic (default)' },
-    { name: 'subresource', type: 'text', help: 'Subresource to patch: status, scale' },
+    { name: 'subresource', type: 'text', help: 'Subresource to patch, such as status' },
     localFlag,
     recordFlag,
   ],

@@ -17,8 +17,8 @@ import type { Command } from '../command.ts';
 import {
   checkCascade,
   deleteOptions,
-  deletionFlags,
   isNotFound,
+  recreationFlags,
   waitForDeletion,
 } from '../deletion.ts';
 import { ContextError } from '../errors.ts';
@@ -37,11 +37,11 @@ export const replaceCommand: Command = {
     ...manifestFlags,
     ...writeFlags,
     ...outputFlags,
-    ...deletionFlags,
+    ...recreationFlags('5m'),
     saveConfigFlag,
     { name: 'force', type: 'boolean', help: 'Delete the object and create it again' },
     { name: 'raw', type: 'text', help: 'Raw path to PUT the file to' },
-    { name: 'subresource', type: 'text', help: 'Subresource to replace: status, scale' },
+    { name: 'subresource', type: 'text', help: 'Subresource to replace, such as status' },
   ],
   async run(session) {
     checkCascade(session);

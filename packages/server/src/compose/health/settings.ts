@@ -33,7 +33,7 @@ const healthFlags = {
     type: 'duration',
     range: 'not negative',
     default: '1m0s',
-    help: 'How long readiness waits for the caches that every request needs; without limit when not given.',
+    help: 'How long readiness waits for the caches that every request needs. Without the flag, it waits without limit, unlike kube-apiserver.',
   },
 } as const satisfies FlagTable;
 

@@ -113,7 +113,7 @@ const limitFlags = {
     after: 'debug-socket-path',
     type: 'int',
     default: '0',
-    only: 'streams into containers have no bound on their speed',
+    only: 'the speed of streams into containers is not limited',
     help: 'Limit on the bytes per second of a stream into a container; streams are not limited here.',
   },
 } as const satisfies FlagTable;

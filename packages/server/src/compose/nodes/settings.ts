@@ -73,7 +73,7 @@ const nodeFlags = {
     type: 'string',
     default: '',
     deprecated: 'will be removed in a future version',
-    help: 'Configuration file of an in-process cloud provider; not supported.',
+    help: 'Configuration file of an in-process cloud provider; without effect, since there is none.',
   },
   'cloud-provider': {
     group: 'Misc',

@@ -60,14 +60,14 @@ const metricFlags = {
     group: 'Misc',
     type: 'bool',
     default: 'false',
-    only: 'this process has no profiles to show',
-    help: 'Enables profiles of lock contention; not supported.',
+    only: 'Node.js has no profiles of lock contention',
+    help: 'Enable profiles of lock contention; not supported.',
   },
   'debug-socket-path': {
     group: 'Misc',
     type: 'string',
     default: '',
-    only: 'this process has no profiles to show',
+    only: 'profiles are served only over HTTPS, at /debug/pprof/',
     help: 'Unix socket that serves profiles; not supported.',
   },
   'tracing-config-file': {
@@ -214,7 +214,7 @@ const logFlags = {
     group: 'Logs',
     type: 'list',
     default: '',
-    only: 'the log knows no source files, use -v',
+    only: 'log lines do not name source files; use -v',
     help: 'Verbosity per source file; not supported.',
   },
   v: {
@@ -231,8 +231,8 @@ const logFlags = {
     type: 'bool',
     default: 'false',
     deprecated: 'This flag will be removed in v1.33',
-    only: 'the log goes to the standard error alone',
-    help: 'Serve log files at /logs; without effect, since there are none.',
+    only: 'the server writes no log files',
+    help: 'Serve log files at /logs; not supported, since the server writes none.',
   },
 } as const satisfies FlagTable;
 

@@ -25,7 +25,7 @@ const serviceNetworkFlags = {
     type: 'list',
     repeated: 'last',
     default: defaults.addresses,
-    help: 'CIDR block of Service addresses; two blocks of different families give Services two addresses.',
+    help: 'CIDR block of Service addresses; two blocks of different families give Services two addresses. The last use of the flag counts.',
   },
   'service-node-port-range': {
     group: 'Generic',

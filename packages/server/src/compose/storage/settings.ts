@@ -221,7 +221,7 @@ const storageFlags = {
     after: 'delete-collection-workers',
     type: 'bool',
     default: 'true',
-    only: 'deletions always do what they are asked for with dependents',
+    only: 'deletions always honor their propagation policy',
     help: 'Honor the propagation policy of deletions; always on. --controllers selects whether the collector runs.',
   },
   'watch-cache': {

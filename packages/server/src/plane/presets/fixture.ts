@@ -84,7 +84,10 @@ export interface TestPlaneOptions extends ControlPlaneOptions {
 
 /** The control plane of a test file. */
 export interface TestPlane {
-  /** The running plane. Throws outside of tests and their hooks. */
+  /**
+   * The running plane. Throws outside of tests and their hooks. After each test, the preset removes
+   * the faults; the time and the recorded requests continue.
+   */
   readonly plane: ControlPlane;
   /** The namespace of the current test; `default` unless `isolation` is `namespace`. */
   readonly namespace: string;

@@ -3,7 +3,7 @@ import { registerPlane, type TestPlane, type TestPlaneOptions } from './fixture.
 
 export type { TestPlane, TestPlaneOptions } from './fixture.ts';
 
-/** The argument of a hook after a test; absent in older Node.js releases. */
+/** The outcome in the argument of a hook after a test. */
 interface Outcome {
   readonly passed?: boolean;
 }
