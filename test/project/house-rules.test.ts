@@ -323,7 +323,7 @@ function hostTimeUses({ tree, nodes }: ParsedSource): string[] {
  * block or several.
  */
 const pemTexts = new Set([
-  'packages/server/src/gates/authn/certificate.ts',
+  'packages/server/src/compose/apis/served-kinds.ts',
   'packages/client/src/credentials/exec-credential.ts',
   'packages/codec/src/x509/pem.ts',
   'packages/kinds/src/certificates/certificate-request.ts',

@@ -161,6 +161,7 @@ export { currentMinor, type Removal, releaseName } from './rules/life.ts';
 export { schemaOf } from './schema-of.ts';
 export type { Stored } from './stored.ts';
 export {
+  apiVersionIn,
   fromStorage,
   servesStoredForm,
   toStorage,

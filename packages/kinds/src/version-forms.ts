@@ -33,22 +33,26 @@ function refuseUnconverted(def: ResourceDef): void {
 export function fromStorage(def: ResourceDef, version: VersionDef, object: ApiObject): ApiObject {
   if (!servesStoredForm(def, version)) refuseUnconverted(def);
   const converted = version.fromStorage?.(object) ?? object;
-  converted.apiVersion = apiVersionOf({ group: def.group, version: version.version });
+  converted.apiVersion = apiVersionIn(def, version);
   converted.kind = def.kind;
   if (!servesStoredForm(def, version)) version.prune?.(converted);
   return converted;
 }
 
+/** The apiVersion of a kind's objects in one of its versions. */
+export function apiVersionIn(
+  { group }: Pick<ResourceDef, 'group'>,
+  { version }: Pick<VersionDef, 'version'>,
+): string {
+  return apiVersionOf({ group, version });
+}
+
 /** The kind's version with this full apiVersion. */
 export function versionNamed(def: ResourceDef, apiVersion: string): VersionDef | undefined {
-  const { group } = def;
-  return def.versions.find(({ version }) => apiVersionOf({ group, version }) === apiVersion);
+  return def.versions.find((version) => apiVersionIn(def, version) === apiVersion);
 }
 
 /** Whether this version serves the stored form of objects unchanged. */
 export function servesStoredForm(def: ResourceDef, version: VersionDef): boolean {
-  return (
-    def.storage.kind === def.kind &&
-    def.storage.apiVersion === apiVersionOf({ group: def.group, version: version.version })
-  );
+  return def.storage.kind === def.kind && def.storage.apiVersion === apiVersionIn(def, version);
 }

@@ -30,6 +30,7 @@ import { currentMinor, type Life, lifeMembers, lifeOf, type Removal } from '../r
 import { schemaOf } from '../schema-of.ts';
 import { volumeAttributesClass } from '../storage/volume-attributes-class.ts';
 import { storageVersionMigration } from '../storagemigration/storage-version-migration.ts';
+import { apiVersionIn, versionNamed } from '../version-forms.ts';
 import type { OlderKind, OlderVersion } from './contract.ts';
 import { removedKinds } from './removed-kinds.ts';
 import { olderKinds } from './table.ts';
@@ -187,9 +188,7 @@ function versionDef(
 }
 
 /** The version whose form is stored; undefined for Events of the `events` group. */
-function storedVersion({ group, storage, versions }: ResourceDef): VersionDef | undefined {
-  return versions.find(({ version }) => apiVersionOf({ group, version }) === storage.apiVersion);
-}
+const storedVersion = (def: ResourceDef) => versionNamed(def, def.storage.apiVersion);
 
 /** Decodes an object by a schema, which drops members of other versions and adds required ones. */
 function shaped(schema: VersionDef['schema'] | undefined, object: ApiObject): ApiObject {
@@ -280,7 +279,7 @@ function atRelease(def: ResourceDef, version: VersionDef, release: Release): Ver
   const { deprecationWarning: _, ...properties } = Object.getOwnPropertyDescriptors(version);
   const members = lifeMembers(life, {
     ...release,
-    apiVersion: apiVersionOf({ group: def.group, version: version.version }),
+    apiVersion: apiVersionIn(def, version),
     kind: def.kind,
   });
   return Object.defineProperties({} as VersionDef, {

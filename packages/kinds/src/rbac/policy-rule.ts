@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, type JsonValue, member } from '@wheelhouse/machinery';
+import { isObject, type JsonObject, member, stringsOf } from '@wheelhouse/machinery';
 
 /** A rule of a Role or ClusterRole; absent lists are empty. */
 export interface PolicyRule {
@@ -28,16 +28,12 @@ export function rulesOf(role: JsonObject): readonly PolicyRule[] {
 
 function ruleOf(value: JsonObject): PolicyRule {
   return {
-    verbs: strings(value.verbs),
-    apiGroups: strings(value.apiGroups),
-    resources: strings(value.resources),
-    resourceNames: strings(value.resourceNames),
-    nonResourceURLs: strings(value.nonResourceURLs),
+    verbs: stringsOf(value.verbs),
+    apiGroups: stringsOf(value.apiGroups),
+    resources: stringsOf(value.resources),
+    resourceNames: stringsOf(value.resourceNames),
+    nonResourceURLs: stringsOf(value.nonResourceURLs),
   };
-}
-
-function strings(value: JsonValue | undefined): string[] {
-  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
 }
 
 /** Removes all `*` at the end. */

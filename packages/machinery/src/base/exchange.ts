@@ -160,6 +160,11 @@ export function pieceBytes(piece: BodyPiece): Buffer {
   return bytes;
 }
 
+/** Whether a body is one buffer, and not in pieces. */
+export function isWhole(body: ResponseBody): body is Buffer {
+  return body instanceof Buffer;
+}
+
 /** Returns all pieces as one buffer. */
 export function wholeBytes(pieces: Iterable<BodyPiece>): Buffer {
   return Buffer.concat(Array.from(pieces, pieceBytes));

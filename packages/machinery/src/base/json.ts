@@ -96,6 +96,11 @@ export function textsOf(value: JsonValue | undefined): string[] {
   return Array.isArray(value) ? value.map(textOf) : [];
 }
 
+/** Returns the items of a list that are strings; none if the value is not a list. */
+export function stringsOf(value: JsonValue | undefined): string[] {
+  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+}
+
 /** Returns the items of a list that are objects; none if the value is not a list. */
 export function objectsOf(value: JsonValue | undefined): JsonObject[] {
   return Array.isArray(value) ? value.filter(isObject) : [];

@@ -2,7 +2,7 @@ import type { ResourceDef } from '@wheelhouse/kinds';
 import type { Dialect } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../registry/contract.ts';
 import type { AdmissionPlugin } from './chain.ts';
-import type { AdmissionTools } from './tools.ts';
+import { type AdmissionTools, refusal } from './tools.ts';
 
 /** A plugin that administrators select by name. */
 interface PluginEntry {
@@ -19,6 +19,14 @@ interface PluginEntry {
   readonly load: (tools: AdmissionTools) => Promise<AdmissionPlugin>;
 }
 
+/** Rejects every write, for tests. */
+const alwaysDeny: AdmissionPlugin = {
+  name: 'AlwaysDeny',
+  mutate(call) {
+    throw refusal(call, 'admission control is denying all modifications');
+  },
+};
+
 /**
  * Every plugin of release 1.32 in execution order, with its default (ADM-1). Each is loaded at the
  * first write that concerns it.
@@ -28,26 +36,25 @@ const plugins: readonly PluginEntry[] = [
     name: 'AlwaysAdmit',
     byDefault: 'off',
     connects: true,
-    load: async () => (await import('./plugins/always.ts')).alwaysAdmit,
+    load: async () => ({ name: 'AlwaysAdmit' }),
   },
   {
     name: 'NamespaceAutoProvision',
     byDefault: 'off',
     phase: 'mutate',
-    load: async (tools) => (await import('./namespaces.ts')).namespaceAutoProvision(tools),
+    load: async (tools) => (await import('./plugins/namespaces.ts')).namespaceAutoProvision(tools),
   },
   {
     name: 'NamespaceLifecycle',
     byDefault: 'on',
     phase: 'mutate',
-    load: async (tools) =>
-      (await import('./plugins/namespace-lifecycle.ts')).namespaceLifecycle(tools),
+    load: async (tools) => (await import('./plugins/namespaces.ts')).namespaceLifecycle(tools),
   },
   {
     name: 'NamespaceExists',
     byDefault: 'off',
     phase: 'validate',
-    load: async (tools) => (await import('./namespaces.ts')).namespaceExists(tools),
+    load: async (tools) => (await import('./plugins/namespaces.ts')).namespaceExists(tools),
   },
   {
     name: 'LimitPodHardAntiAffinityTopology',
@@ -136,14 +143,14 @@ const plugins: readonly PluginEntry[] = [
     phase: 'mutate',
     on: ['pods'],
     load: async (tools) =>
-      (await import('./plugins/default-toleration-seconds.ts')).defaultTolerationSeconds(tools),
+      (await import('./plugins/tolerations.ts')).defaultTolerationSeconds(tools),
   },
   {
     name: 'PodTolerationRestriction',
     byDefault: 'off',
     on: ['pods'],
     load: async (tools) =>
-      (await import('./plugins/pod-toleration-restriction.ts')).podTolerationRestriction(tools),
+      (await import('./plugins/tolerations.ts')).podTolerationRestriction(tools),
   },
   {
     name: 'EventRateLimit',
@@ -159,7 +166,7 @@ const plugins: readonly PluginEntry[] = [
     phase: 'mutate',
     on: ['pods'],
     load: async (tools) =>
-      (await import('./plugins/extended-resource-toleration.ts')).extendedResourceToleration(tools),
+      (await import('./plugins/tolerations.ts')).extendedResourceToleration(tools),
   },
   {
     name: 'DefaultStorageClass',
@@ -175,9 +182,7 @@ const plugins: readonly PluginEntry[] = [
     phase: 'mutate',
     on: ['persistentvolumes', 'persistentvolumeclaims'],
     load: async (tools) =>
-      (await import('./plugins/storage-object-in-use-protection.ts')).storageObjectInUseProtection(
-        tools,
-      ),
+      (await import('./plugins/persistent-volumes.ts')).storageObjectInUseProtection(tools),
   },
   {
     name: 'OwnerReferencesPermissionEnforcement',
@@ -194,9 +199,7 @@ const plugins: readonly PluginEntry[] = [
     phase: 'validate',
     on: ['persistentvolumeclaims'],
     load: async (tools) =>
-      (await import('./plugins/persistent-volume-claim-resize.ts')).persistentVolumeClaimResize(
-        tools,
-      ),
+      (await import('./plugins/persistent-volumes.ts')).persistentVolumeClaimResize(tools),
   },
   {
     name: 'RuntimeClass',
@@ -297,7 +300,7 @@ const plugins: readonly PluginEntry[] = [
     byDefault: 'off',
     phase: 'mutate',
     connects: true,
-    load: async () => (await import('./plugins/always.ts')).alwaysDeny,
+    load: async () => alwaysDeny,
   },
 ];
 

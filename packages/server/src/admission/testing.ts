@@ -99,7 +99,6 @@ export function admissionTools(
     settings: { notReadyTolerationSeconds: 300, unreachableTolerationSeconds: 300 },
     configurations: {},
     decide: async () => ({ allowed: true, reason: '' }),
-    kindOf: (resource) => snapshot().builtin('', resource),
     builtin: (stem, resource) => snapshot().builtin(dialect.group(stem), resource),
     defOfKind: (apiVersion, kind) =>
       snapshot().defs.find(

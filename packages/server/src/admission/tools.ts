@@ -85,13 +85,11 @@ export interface AdmissionTools {
   readonly decide: (
     question: Question,
   ) => Promise<{ readonly allowed: boolean; readonly reason: string }>;
-  /** A built-in kind of the core group, by its resource. */
-  readonly kindOf: (resource: string) => ResourceDef | undefined;
   /** Any kind that is served, by its apiVersion and kind. */
   readonly defOfKind: (apiVersion: string, kind: string) => ResourceDef | undefined;
   /** Shared with the controller that recounts namespaces. */
   readonly ledger: QuotaLedger;
-  /** A built-in kind, by the stem of its group. */
+  /** A built-in kind, by the stem of its group, which is empty for the core group. */
   readonly builtin: (stem: string, resource: string) => ResourceDef | undefined;
   /** All kinds served now. */
   readonly snapshot: () => CatalogueSnapshot;
@@ -120,9 +118,4 @@ export function nameOf(call: AdmissionCall): string {
 /** A 403 with kube-apiserver's frame around a plugin's message. */
 export function refusal(call: AdmissionCall, why: string): StatusError {
   return forbidden(groupResourceOf(call.target.def), nameOf(call), why);
-}
-
-/** The resource of a call as plugins name it: `pods`, `ingresses.networking.svc.io`. */
-export function resourceOf({ target: { def } }: AdmissionCall): string {
-  return def.group === '' ? def.resource : `${def.resource}.${def.group}`;
 }

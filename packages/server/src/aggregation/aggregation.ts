@@ -34,8 +34,7 @@ import { Availability, type AvailabilityOptions } from './availability.ts';
 import { DiscoveryFollower, type FetchFromServer } from './discovery-follower.ts';
 import { type DocumentQuery, fetchDocument } from './fetch-document.ts';
 import { MergedOpenApi } from './merged-openapi.ts';
-import { answerText } from './plain-answer.ts';
-import { aggregatedPlan, Relay, type RelaySettings } from './relay.ts';
+import { aggregatedPlan, answerText, Relay, type RelaySettings } from './relay.ts';
 import { createTransports, type Transport, type Transports } from './transport.ts';
 
 /** The sources of the merged discovery documents. */

@@ -15,6 +15,7 @@ import {
   Stride,
   setMember,
   sharedPromise,
+  stringsOf,
 } from '@wheelhouse/machinery';
 import type { AuthorizedCall } from '../endpoints/call.ts';
 import {
@@ -195,7 +196,7 @@ function operationOf(from: JsonObject, parts: OpenApiParts): JsonObject {
     return value === undefined ? [] : [[name, value] as const];
   });
   const content = (types: JsonValue | undefined, schema: JsonValue) =>
-    Object.fromEntries(textsOf(types).map((type) => [type, { schema: schemaOf(schema) }]));
+    Object.fromEntries(stringsOf(types).map((type) => [type, { schema: schemaOf(schema) }]));
   const responses = Object.entries(objectOf(from, 'responses')).map(([code, response]) => {
     const { description = '', schema } = isObject(response) ? response : {};
     const payload = schema === undefined ? {} : { content: content(from['produces'], schema) };
@@ -299,10 +300,6 @@ function objectOf(from: JsonObject, name: string): JsonObject {
 function listOf(from: JsonObject, name: string): readonly JsonValue[] {
   const value = member(from, name);
   return Array.isArray(value) ? value : [];
-}
-
-function textsOf(value: JsonValue | undefined): readonly string[] {
-  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
 }
 
 /** An OpenAPI 3 document converted from OpenAPI 2. */

@@ -15,7 +15,6 @@ import {
 } from '@wheelhouse/machinery';
 import type { AuthorizedCall } from '../endpoints/call.ts';
 import type { RequestInfo } from '../request/parse-request.ts';
-import { answerText } from './plain-answer.ts';
 import {
   forwardedHeaders,
   type IdentityTest,
@@ -24,6 +23,20 @@ import {
   responseHeaders,
 } from './proxy-headers.ts';
 import { hostPort, type RemoteAnswer, type RemoteRequest, type Transport } from './transport.ts';
+
+/** Answers with a line of plain text, as kube-apiserver reports proxy errors. */
+export function answerText(
+  { exchange, baseHeaders }: Pick<AuthorizedCall, 'exchange' | 'baseHeaders'>,
+  { status, text }: { readonly status: number; readonly text: string },
+): void {
+  if (exchange.aborted) return;
+  const headers = {
+    ...baseHeaders,
+    'content-type': 'text/plain; charset=utf-8',
+    'x-content-type-options': 'nosniff',
+  };
+  exchange.send({ status, headers, body: Buffer.from(`${text}\n`) });
+}
 
 /** A server's connection that switched protocols. */
 interface UpgradedConnection {

@@ -1,7 +1,14 @@
 import { builtinKinds, type ResourceDef } from '@wheelhouse/kinds';
 import { dialectOf, type JsonValue, type ResponseBody, StatusError } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { createEncodings, encodeBytes, encodeValue, type Form, mediaTypes } from './encodings.ts';
+import {
+  createEncodings,
+  encodeBytes,
+  encodeValue,
+  type Form,
+  mediaTypes,
+  watchTypes,
+} from './encodings.ts';
 
 const dialect = dialectOf('svc');
 const kinds = builtinKinds(dialect);
@@ -33,8 +40,8 @@ describe('CODEC-1: the encodings of a kind', () => {
 
   test('have a stream parameter for watches, except YAML, which cannot stream', () => {
     const withCbor = createEncodings({ dialect, cbor: 'served' }).failures;
-    expect(mediaTypes(withCbor, true).at(-1)).toBe('application/cbor-seq');
-    expect(mediaTypes(failures, true)).toEqual([
+    expect(watchTypes(withCbor).at(-1)).toBe('application/cbor-seq');
+    expect(watchTypes(failures)).toEqual([
       'application/json;stream=watch',
       `${dialect.protobufMediaType};stream=watch`,
     ]);

@@ -10,7 +10,7 @@ import {
   parseAhead,
   parseWrittenJson,
 } from '@wheelhouse/codec';
-import { type ResourceDef, schemaOfKind } from '@wheelhouse/kinds';
+import { apiVersionIn, type ResourceDef, schemaOfKind } from '@wheelhouse/kinds';
 import {
   type Dialect,
   firstPieces,
@@ -136,15 +136,19 @@ export function createEncodings(options: {
 
 function hasNumbers(dialect: Dialect, def: ResourceDef): boolean {
   if (!def.behavior.offersProtobuf) return false;
-  const [version] = def.versions;
-  const group = def.group === '' ? '' : `${def.group}/`;
-  const apiVersion = `${group}${version?.version ?? ''}`;
-  return schemaOfKind(dialect, { apiVersion, kind: def.kind }) !== undefined;
+  const [first] = def.versions;
+  if (first === undefined) return false;
+  const type = { apiVersion: apiVersionIn(def, first), kind: def.kind };
+  return schemaOfKind(dialect, type) !== undefined;
 }
 
-/** Media types for error messages: of answers, or of watches. */
-export function mediaTypes(encodings: readonly ServedEncoding[], isWatch = false): string[] {
-  if (!isWatch) return encodings.map((encoding) => encoding.mediaType);
+/** The media types of answers, for error messages. */
+export function mediaTypes(encodings: readonly ServedEncoding[]): string[] {
+  return encodings.map(({ mediaType }) => mediaType);
+}
+
+/** The media types of watches, for error messages. */
+export function watchTypes(encodings: readonly ServedEncoding[]): string[] {
   return encodings
     .filter((encoding) => encoding.streams)
     .map(({ form, mediaType, watchType }) =>

@@ -14,9 +14,8 @@ import {
   sealedListPieces,
   usualListFields,
 } from '@wheelhouse/codec';
-import { schemaOf, servesStoredForm } from '@wheelhouse/kinds';
+import { apiVersionIn, schemaOf, servesStoredForm } from '@wheelhouse/kinds';
 import {
-  apiVersionOf,
   type BodyPiece,
   isObject,
   type JsonObject,
@@ -185,7 +184,7 @@ const footer = Buffer.from(']}\n');
 export function objectList(call: ApiCall, result: ListResult): ListDocument {
   const { entryKind: def } = call;
   const { version } = call.target;
-  const apiVersion = apiVersionOf({ group: def.group, version: version.version });
+  const apiVersion = apiVersionIn(def, version);
   const metadata = { ...def.behavior.listMetadata, ...listMetadata(result) };
   const head = { kind: def.listKind, apiVersion, metadata };
   const type = `"apiVersion":${jsonText(apiVersion)},"kind":${jsonText(def.kind)},`;
@@ -321,7 +320,7 @@ function* withoutManagers(text: string, member: ListDocument['member']): Generat
 /** A list of objects in protobuf (CODEC-3); the messages are kept with the entries. */
 function protobufList(call: ApiCall, result: ListResult): Promise<Iterable<Buffer>> {
   const { def, version } = call.target;
-  const apiVersion = apiVersionOf({ group: def.group, version: version.version });
+  const apiVersion = apiVersionIn(def, version);
   return sealedList(call, {
     seal: { type: { apiVersion, kind: def.listKind }, metadata: metadataOf(listMetadata(result)) },
     entries: () => result.entries(),

@@ -1,5 +1,6 @@
 import { encodeMessage, encodeMessageSteps, parseAhead, seal } from '@wheelhouse/codec';
-import { apiVersionOf, pacedBytesMin } from '@wheelhouse/machinery';
+import { apiVersionIn } from '@wheelhouse/kinds';
+import { pacedBytesMin } from '@wheelhouse/machinery';
 import type { ApiCall } from '../endpoints/call.ts';
 import { objectIn } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/entry.ts';
@@ -44,11 +45,9 @@ export function* messageAhead(call: Addressed, entry: Entry): Generator<void, vo
   entry.memo.set(memoKey, message);
 }
 
-const versionOf = ({ target }: Addressed) =>
-  apiVersionOf({ group: target.def.group, version: target.version.version });
-
 /** One object in its envelope. */
 export function protobufObject(call: Addressed, entry: Entry): Buffer {
-  const type = { apiVersion: versionOf(call), kind: call.target.def.kind };
+  const { def, version } = call.target;
+  const type = { apiVersion: apiVersionIn(def, version), kind: def.kind };
   return seal(type, messageOf(call, entry));
 }

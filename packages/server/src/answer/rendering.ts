@@ -9,7 +9,13 @@ import {
 } from '@wheelhouse/machinery';
 import { isListByWatch, type ListsByWatch } from '../request/options.ts';
 import type { RequestInfo } from '../request/parse-request.ts';
-import { type Encodings, jsonEncoding, mediaTypes, type ServedEncoding } from './encodings.ts';
+import {
+  type Encodings,
+  jsonEncoding,
+  mediaTypes,
+  type ServedEncoding,
+  watchTypes,
+} from './encodings.ts';
 
 /**
  * Restrictions on the forms of an answer: a watch needs a streaming encoding, a watch that replaces
@@ -139,7 +145,7 @@ function refusalOf(
   target.beforeRefusal?.('form');
   const isUnstreamable =
     choose(parseAccept(header), { place: kind, mustStream: false }, served) !== undefined;
-  return notAcceptable(mediaTypes(served, isUnstreamable));
+  return notAcceptable(isUnstreamable ? watchTypes(served) : mediaTypes(served));
 }
 
 /** Only gets and lists are compressed. */
@@ -190,7 +196,7 @@ export function checkRouted(exchange: Exchange, served: readonly ServedEncoding[
 /** Media types in which a path could be answered, including watches of collections. */
 function representations(info: RequestInfo, served: readonly ServedEncoding[]): string[] {
   const isCollection = info.verb === 'watch' || (info.verb === 'list' && info.parts.length < 2);
-  return [...mediaTypes(served), ...(isCollection ? mediaTypes(served, true) : [])];
+  return [...mediaTypes(served), ...(isCollection ? watchTypes(served) : [])];
 }
 
 /**

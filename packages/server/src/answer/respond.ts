@@ -5,6 +5,7 @@ import {
   type BoundedTexts,
   type Clock,
   firstPieces,
+  isWhole,
   type JsonObject,
   jsonObject,
   listen,
@@ -272,19 +273,15 @@ export function sendBody(
   answer: { status: number; headers: ResponseHeaders; body: ResponseBody },
 ): void {
   const { status, headers, body } = answer;
-  const isShort = isBuffer(body) && body.length <= compressedMin;
+  const isShort = isWhole(body) && body.length <= compressedMin;
   if (isShort || call.rendering.compression === 'none') {
     call.exchange.send(answer);
     return;
   }
-  const pieces = isBuffer(body) ? [body] : firstPieces(body, compressedMin);
+  const pieces = isWhole(body) ? [body] : firstPieces(body, compressedMin);
   if (Array.isArray(pieces) && totalBytes(pieces) <= compressedMin) {
     call.exchange.send({ status, headers, body: pieces });
   } else sendGzip(call, { status, headers, pieces });
-}
-
-function isBuffer(body: ResponseBody): body is Buffer {
-  return body instanceof Buffer;
 }
 
 /**

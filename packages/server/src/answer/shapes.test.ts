@@ -1,6 +1,7 @@
 import { decodeJson, jsonText } from '@wheelhouse/codec';
 import {
   builtinKinds,
+  type ColumnDef,
   type Crd,
   customKindDeps,
   fromCrd,
@@ -18,11 +19,17 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeTyped } from '@wheelhouse/schema';
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { decodeEntry, encodeStored, indexOf, jsonIn, objectIn } from '../registry/object-codec.ts';
-import { defaultColumns, partialObject, tableRow } from '../views/tables.ts';
 import { type Entry, makeEntry } from '../watchcache/entry.ts';
-import { partialText, rowText } from './shapes.ts';
+import {
+  columnDefinitions,
+  defaultColumns,
+  partialObject,
+  partialText,
+  rowText,
+  tableRow,
+} from './shapes.ts';
 
 const metaVersion = 'meta.svc.io/v1';
 const nowMs = Date.UTC(2030, 0, 1);
@@ -279,4 +286,66 @@ test('CODEC-8: a large integer stays exact', () => {
   const entry = entryOf(served.def, object as unknown as JsonObject);
   expectSameForms(served, entry);
   expect(partialText(entry, { ...served, metaVersion })).toContain('9007199254740993');
+});
+
+const shownObject = {
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { name: 'one', creationTimestamp: '2029-12-31T00:00:00Z' },
+  data: { a: 'b' },
+};
+const columns: readonly ColumnDef[] = [
+  { name: 'Data', type: 'integer', format: '', description: 'd', priority: 1, cell: () => 1 },
+  {
+    name: 'None',
+    type: 'string',
+    format: '',
+    description: '',
+    priority: 0,
+    cell: () => undefined,
+  },
+];
+const row = { columns, metaVersion: 'meta.svc.io/v1', nowMs } as const;
+
+describe('CODEC-5: a table', () => {
+  test('describes its columns without their cell paths', () => {
+    expect(columnDefinitions(columns)[0]).toEqual({
+      name: 'Data',
+      type: 'integer',
+      format: '',
+      description: 'd',
+      priority: 1,
+    });
+  });
+
+  test('has null for an absent cell', () => {
+    expect(tableRow(shownObject, { ...row, include: 'None' }).cells).toEqual([1, null]);
+  });
+
+  test('shows name and age of kinds without columns', () => {
+    const { cells } = tableRow(shownObject, { ...row, columns: defaultColumns, include: 'None' });
+    expect(cells).toEqual(['one', shownObject.metadata.creationTimestamp]);
+  });
+
+  test('has the included object in each row', () => {
+    expect(tableRow(shownObject, { ...row, include: 'None' }).object).toBeNull();
+    expect(tableRow(shownObject, { ...row, include: 'Object' }).object).toBe(shownObject);
+    expect(tableRow(shownObject, { ...row, include: 'Metadata' }).object).toEqual({
+      kind: 'PartialObjectMetadata',
+      apiVersion: 'meta.svc.io/v1',
+      metadata: shownObject.metadata,
+    });
+  });
+
+  test('has conditions in a row only if there are any', () => {
+    expect(tableRow(shownObject, { ...row, include: 'None' })).not.toHaveProperty('conditions');
+    const conditions = [{ type: 'Completed', status: 'True' }];
+    expect(tableRow(shownObject, { ...row, include: 'None', conditions })).toMatchObject({
+      conditions,
+    });
+  });
+});
+
+test('CODEC-6: the metadata of an object without metadata is empty', () => {
+  expect(partialObject({ apiVersion: 'v1', kind: 'Any' }, 'meta.svc.io/v1').metadata).toEqual({});
 });

@@ -7,9 +7,8 @@ import {
   sealEmptyList,
   watchFrame,
 } from '@wheelhouse/codec';
-import { servesStoredForm } from '@wheelhouse/kinds';
+import { apiVersionIn, servesStoredForm } from '@wheelhouse/kinds';
 import {
-  apiVersionOf,
   expired,
   type JsonObject,
   type JsonValue,
@@ -59,7 +58,7 @@ interface Framing {
 export function watchEncoding(call: ApiCall, onInitialEnd: () => void): WatchEncoding {
   const { def, version } = call.target;
   const { encoding } = call.rendering;
-  const apiVersion = apiVersionOf({ group: def.group, version: version.version });
+  const apiVersion = apiVersionIn(def, version);
   const transform = transformFor(call, 'watch');
   const framing = framingOf(call, transform);
   const columns = transform?.columns;
@@ -99,7 +98,7 @@ function asTyped(schema: Schema, object: JsonObject): JsonObject {
 function endOfInitial(call: ApiCall, transform: Transform | undefined): JsonObject {
   const { context, rendering, target } = call;
   const { dialect } = context;
-  const apiVersion = apiVersionOf({ group: target.def.group, version: target.version.version });
+  const apiVersion = apiVersionIn(target.def, target.version);
   const kind = target.def.listKind;
   const list: JsonObject =
     transform !== undefined

@@ -4,19 +4,25 @@ import {
   loadKindTypes,
   type Type,
 } from '@wheelhouse/cel';
-import type { CatalogueSnapshot, KindBehavior, ResourceDef, VersionDef } from '@wheelhouse/kinds';
+import {
+  type CatalogueSnapshot,
+  type KindBehavior,
+  type ResourceDef,
+  type VersionDef,
+  versionNamed,
+} from '@wheelhouse/kinds';
 import {
   type ApiObject,
-  apiVersionOf,
   appendAll,
   type Clock,
   isObject,
   type JsonObject,
+  objectsOf,
   runInSlices,
+  stringsOf,
   textOf,
 } from '@wheelhouse/machinery';
 import type { Property, Schema } from '@wheelhouse/schema';
-import { objectsOf, textsOf } from '../admission/matching/rules.ts';
 import { conditionsOf } from '../admission/webhooks/hooks.ts';
 import { followBeside } from '../registry/caches.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
@@ -176,10 +182,7 @@ function paramsOf(spec: JsonObject, snapshot: CatalogueSnapshot): CheckedKind | 
   if (!isObject(paramKind)) return undefined;
   for (const def of snapshot.defs) {
     if (def.kind !== paramKind['kind']) continue;
-    const version = def.versions.find(
-      (versionDef) =>
-        apiVersionOf({ group: def.group, version: versionDef.version }) === paramKind['apiVersion'],
-    );
+    const version = versionNamed(def, textOf(paramKind['apiVersion']));
     if (version !== undefined) return checkedKind(def, version);
   }
   return undefined;
@@ -267,9 +270,9 @@ function* kindsOfRule(
   { index, snapshot }: { readonly index: KindIndex; readonly snapshot: CatalogueSnapshot },
 ): Generator<ResolvedKind | undefined> {
   const hasWildcard = (name: string) => name.includes('*');
-  const [groups, versions] = [textsOf(rule['apiGroups']), textsOf(rule['apiVersions'])];
+  const [groups, versions] = [stringsOf(rule['apiGroups']), stringsOf(rule['apiVersions'])];
   if (groups.some(hasWildcard) || versions.some(hasWildcard)) return;
-  const resources = textsOf(rule['resources'])
+  const resources = stringsOf(rule['resources'])
     .map((resource) => resource.toLowerCase())
     .filter((resource) => index.names.has(resource))
     .sort();

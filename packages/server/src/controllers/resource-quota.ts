@@ -14,6 +14,7 @@ import {
   type JsonObject,
   jsonEqual,
   type Quantity,
+  qualifiedResource,
   runInSlices,
   type Timer,
 } from '@wheelhouse/machinery';
@@ -261,7 +262,7 @@ async function countObjects(
 ): Promise<readonly Count[]> {
   const { counter, namespace, quotas } = options;
   const { def, evaluator } = counter;
-  const resource = def.group === '' ? def.resource : `${def.resource}.${def.group}`;
+  const resource = qualifiedResource(def);
   // Read before the objects: a reservation that is missing here was either stored or dropped.
   const reserved = await tools.ledger.reserved(namespace, resource);
   const entries = await listEntries(tools.caches, { def, namespace });

@@ -1,10 +1,10 @@
-import { type ResourceDef, type Stored, textAt } from '@wheelhouse/kinds';
+import { apiVersionIn, type ResourceDef, type Stored, textAt } from '@wheelhouse/kinds';
 import type {
   ServerStorageVersion,
   StorageVersion,
   StorageVersionCondition,
 } from '@wheelhouse/kinds/types/apiserverinternal/v1alpha1';
-import { apiVersionOf, formatTime, type JsonObject } from '@wheelhouse/machinery';
+import { formatTime, type JsonObject } from '@wheelhouse/machinery';
 import type { ObjectWriter } from './tools.ts';
 
 /** The versions of one server for a resource. */
@@ -50,7 +50,7 @@ export async function recordStorageVersions(options: {
 function versionsOf({ def, allVersions }: RecordedResource, serverId: string): ServerVersions {
   const served = def.versions
     .filter((versionDef) => versionDef.served)
-    .map(({ version }) => apiVersionOf({ group: def.group, version }));
+    .map((version) => apiVersionIn(def, version));
   const { apiVersion } = def.storage;
   return {
     apiServerID: serverId,

@@ -106,6 +106,7 @@ function hasTables({ subresource }: RequestInfo, def: ResourceDef): boolean {
   return def.verbs.includes('list') && tabularSubresources.has(subresource);
 }
 
+/** Verbs that work across namespaces. */
 const acrossNamespaces = new Set(['list', 'watch']);
 
 /** Whether the namespace in the path is the requested object itself. */
@@ -151,7 +152,7 @@ function reportDeprecation(
 type Endpoint = (call: ApiCall) => Promise<void>;
 
 const endpoints: Readonly<Record<string, Endpoint>> = {
-  get: (call) => getEndpoint(call, parseGetOptions(call.info.query, call.context.dialect)),
+  get: (call) => getEndpoint(call, parseGetOptions(call.info.query)),
   list: (call) => listEndpoint(call, listOptions(call)),
   watch: (call) => watchEndpoint(call, listOptions(call)),
   create: createEndpoint,
@@ -194,8 +195,6 @@ const subresourceEndpoints: Readonly<Record<string, Endpoint>> = {
 };
 
 const collectionVerbs = new Set(['list', 'create', 'deletecollection']);
-/** Verbs that work across namespaces. */
-const crossNamespaceVerbs = new Set(['list', 'watch']);
 
 /**
  * The endpoint of a resource request; undefined if the kind does not serve the verb there (405).
@@ -218,9 +217,7 @@ function verbEndpoint(
       ({ name }) => name === subresource,
     );
     if (subresourceDef === undefined) {
-      throw def.behavior.paths.unknownSubresource === 'path'
-        ? pathNotFound()
-        : notFound(groupResourceOf(def), info.name);
+      throw isRouted ? pathNotFound() : notFound(groupResourceOf(def), info.name);
     }
     const allowed: readonly string[] = subresourceDef.verbs;
     if (!allowed.includes(verb) && !isProxied) return undefined;
@@ -239,9 +236,7 @@ function verbEndpoint(
 /** Whether the verb fits the path: some act on a collection, the others on one named object. */
 function fitsPlace({ verb, namespace, parts }: RequestInfo, def: ResourceDef): boolean {
   const isNamed = parts.length > 1;
-  if (def.scope === 'Namespaced' && namespace === '' && !crossNamespaceVerbs.has(verb)) {
-    return false;
-  }
+  if (def.scope === 'Namespaced' && namespace === '' && !acrossNamespaces.has(verb)) return false;
   return verb === 'watch' || collectionVerbs.has(verb) !== isNamed;
 }
 

@@ -1,4 +1,5 @@
 import {
+  apiVersionIn,
   type CatalogueSnapshot,
   fromStorage,
   type ResourceDef,
@@ -6,10 +7,10 @@ import {
   subresourcesOf,
   toStorage,
   type VersionDef,
+  versionNamed,
 } from '@wheelhouse/kinds';
 import {
   type ApiObject,
-  apiVersionOf,
   asApiObject,
   badRequest,
   cloneJson,
@@ -113,7 +114,7 @@ function trackedKind(
   const { def, version, subresource } = target;
   const formOf = (apiVersion: string) => formAt(def, apiVersion, options.snapshot);
   return {
-    apiVersion: apiVersionOf({ group: def.group, version: version.version }),
+    apiVersion: apiVersionIn(def, version),
     kind: def.kind,
     subresource,
     schemaFor: (apiVersion) => formOf(apiVersion)?.version.schema,
@@ -128,7 +129,7 @@ function trackedKind(
         : convert(object, { from, to });
     },
     lastApplied: options.lastApplied,
-    ...resetFields(def, { subresource, version: version.version }),
+    ...resetFields(def, { subresource, version }),
   };
 }
 
@@ -161,10 +162,7 @@ function formAt(
 }
 
 function formOf(def: ResourceDef, apiVersion: string): Form | undefined {
-  const { group } = def;
-  const version = def.versions.find(
-    (versionDef) => apiVersionOf({ group, ...versionDef }) === apiVersion,
-  );
+  const version = versionNamed(def, apiVersion);
   return version === undefined ? undefined : { def, version };
 }
 
@@ -174,8 +172,7 @@ function formOf(def: ResourceDef, apiVersion: string): Form | undefined {
  */
 function convert(object: JsonObject, { from, to }: { from: Form; to: Form }): JsonObject {
   if (to.def.behavior.ownership.conversionKeeps === 'all fields') {
-    const { group } = to.def;
-    return { ...object, apiVersion: apiVersionOf({ group, version: to.version.version }) };
+    return { ...object, apiVersion: apiVersionIn(to.def, to.version) };
   }
   return fromStorage(to.def, to.version, toStorage(from.def, from.version, formed(object, from)));
 }
@@ -197,15 +194,15 @@ function formed(object: JsonObject, { version }: Form): ApiObject {
 /** The fields that the endpoint resets, which its writers cannot own (SSA-10). */
 function resetFields(
   def: ResourceDef,
-  { subresource, version }: { subresource: string; version: string },
+  { subresource, version }: Pick<Target, 'subresource' | 'version'>,
 ): Pick<TrackedKind, 'resetFor'> {
   const fields = def.strategy.resetFields?.[subresource];
   if (fields === undefined) return {};
   const reset = setOfFields(fields);
   if (def.behavior.ownership.resetsIn === 'every version') return { resetFor: () => reset };
   // A version without a status subresource resets nothing.
-  if (!subresourcesOf(def, version).some(({ name }) => name === 'status')) return {};
-  const own = apiVersionOf({ group: def.group, version });
+  if (!subresourcesOf(def, version.version).some(({ name }) => name === 'status')) return {};
+  const own = apiVersionIn(def, version);
   return { resetFor: (apiVersion) => (apiVersion === own ? reset : undefined) };
 }
 

@@ -14,6 +14,7 @@ import {
   parseWrittenJson,
 } from '@wheelhouse/codec';
 import {
+  apiVersionIn,
   type ResourceDef,
   type StorageDef,
   schemaOfKind,
@@ -22,7 +23,6 @@ import {
 } from '@wheelhouse/kinds';
 import {
   type ApiObject,
-  apiVersionOf,
   asApiObject,
   type Clock,
   type Dialect,
@@ -135,8 +135,7 @@ function formsByPrefix(kinds: readonly ResourceDef[]): ReadonlyMap<string, Forms
     const forms = prefixes.get(prefix) ?? new Map<string, StoredVersion>();
     prefixes.set(prefix, forms);
     for (const version of def.versions) {
-      const apiVersion = apiVersionOf({ group: def.group, version: version.version });
-      forms.set(nameOf(apiVersion, def.kind), { def, version });
+      forms.set(nameOf(apiVersionIn(def, version), def.kind), { def, version });
     }
   }
   return prefixes;

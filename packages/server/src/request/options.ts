@@ -72,7 +72,7 @@ export interface DeleteOptions {
   readonly ignoreStoreReadError?: true;
 }
 
-export function parseGetOptions(query: URLSearchParams, _dialect: Dialect): GetOptions {
+export function parseGetOptions(query: URLSearchParams): GetOptions {
   if (query.size > 0 && isTrue(query.get('export'))) {
     const end = 'deprecated since v1.14, is no longer supported';
     throw badRequest(`the export parameter, ${end}`);

@@ -8,12 +8,14 @@ import {
   contained,
   type DetachedConnection,
   type Exchange,
+  isWhole,
   type LoopOccupancy,
   MemoryShortage,
   type ResponseBody,
   type ResponseHeaders,
   type ResponseStream,
   reportFault,
+  totalBytes,
   type WholeResponse,
   wholeBytes,
 } from '@wheelhouse/machinery';
@@ -279,13 +281,14 @@ export abstract class ExchangeBase implements Exchange {
     this.writeHead({ status, headers, contentLength, empty });
     this.#responseBytes = empty ? 0 : bodyBytes;
     if (empty && !this.bodyRefused) return;
-    if (isBuffer(body) && body.length > pacedAboveBytes) {
+    if (isWhole(body) && body.length > pacedAboveBytes) {
       this.#answerBytes = body.length;
       this.connection.memory.charge('answers', body.length);
     }
-    if (this.bodyRefused) this.endRefused(empty ? noBytes : joined(body));
-    else if (isBuffer(body) && body.length <= pacedAboveBytes) this.sink.end(body);
-    else this.#sendPaced(isBuffer(body) ? [body] : body);
+    if (this.bodyRefused)
+      this.endRefused(empty ? noBytes : isWhole(body) ? body : wholeBytes(body));
+    else if (isWhole(body) && body.length <= pacedAboveBytes) this.sink.end(body);
+    else this.#sendPaced(isWhole(body) ? [body] : body);
   }
 
   stream(response: { status: number; headers: ResponseHeaders }): ResponseStream {
@@ -419,18 +422,7 @@ const unread: ResponseStream = {
 
 export const noBytes = Buffer.alloc(0);
 
-function isBuffer(body: ResponseBody): body is Buffer {
-  return body instanceof Buffer;
-}
-
 function lengthOf(body: ResponseBody): number | undefined {
-  if (isBuffer(body)) return body.length;
-  if (!Array.isArray(body)) return undefined;
-  let total = 0;
-  for (const piece of body as readonly BodyPiece[]) total += piece.length;
-  return total;
-}
-
-function joined(body: ResponseBody): Buffer {
-  return isBuffer(body) ? body : wholeBytes(body);
+  if (isWhole(body)) return body.length;
+  return Array.isArray(body) ? totalBytes(body) : undefined;
 }

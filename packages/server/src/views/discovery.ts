@@ -5,7 +5,7 @@ import {
   type ResourceDef,
   type SubresourceDef,
   subresourcesOf,
-  type VersionDef,
+  versionNamed,
 } from '@wheelhouse/kinds';
 import { apiVersionOf, type JsonObject } from '@wheelhouse/machinery';
 
@@ -138,10 +138,9 @@ function storageHash(def: ResourceDef): string {
   const isStored = isListed && def.isComputed !== true;
   if (!isStored) return '';
   const { apiVersion, kind } = def.storage;
-  const servesStored = ({ version, served }: VersionDef) =>
-    served && apiVersionOf({ group: def.group, version }) === apiVersion;
   const isPublished =
-    def.behavior.documents.storageHash === 'always' || def.versions.some(servesStored);
+    def.behavior.documents.storageHash === 'always' ||
+    versionNamed(def, apiVersion)?.served === true;
   if (!isPublished) return '';
   const qualified = apiVersion.includes('/') ? apiVersion : `/${apiVersion}`;
   return digest(`${qualified}/${kind}`);

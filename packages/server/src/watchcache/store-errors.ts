@@ -1,5 +1,6 @@
 import {
   type GroupResource,
+  qualifiedResource,
   StatusError,
   serviceUnavailable,
   timedOut,
@@ -75,7 +76,7 @@ export function corruptList(
     reason: 'FieldValueTooMany',
     message: 'too many errors, the list is truncated',
   };
-  const name = group === '' ? resource : `${resource}.${group}`;
+  const name = qualifiedResource({ group, resource });
   return new CorruptObjectError({
     code: 500,
     reason: 'StorageReadError',

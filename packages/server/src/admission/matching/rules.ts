@@ -2,10 +2,11 @@ import {
   type ApiObject,
   compileLabelSelector,
   isObject,
-  type JsonObject,
   type JsonValue,
   type LabelSelection,
   notFound,
+  objectsOf,
+  stringsOf,
 } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import type { ObjectReader } from '../tools.ts';
@@ -26,23 +27,13 @@ export interface OperationRule {
 /** Reads a list of rules from a validated object. */
 export function rulesOf(list: JsonValue | undefined): readonly OperationRule[] {
   return objectsOf(list).map((rule) => ({
-    operations: textsOf(rule['operations']),
-    apiGroups: textsOf(rule['apiGroups']),
-    apiVersions: textsOf(rule['apiVersions']),
-    resources: textsOf(rule['resources']),
+    operations: stringsOf(rule['operations']),
+    apiGroups: stringsOf(rule['apiGroups']),
+    apiVersions: stringsOf(rule['apiVersions']),
+    resources: stringsOf(rule['resources']),
     scope: typeof rule['scope'] === 'string' ? rule['scope'] : '*',
-    resourceNames: textsOf(rule['resourceNames']),
+    resourceNames: stringsOf(rule['resourceNames']),
   }));
-}
-
-/** The objects of a list; none if there is no list. */
-export function objectsOf(list: JsonValue | undefined): readonly JsonObject[] {
-  return Array.isArray(list) ? list.filter(isObject) : [];
-}
-
-/** The strings of a list; none if there is no list. */
-export function textsOf(list: JsonValue | undefined): readonly string[] {
-  return Array.isArray(list) ? list.filter((item) => typeof item === 'string') : [];
 }
 
 const everything = '*';

@@ -1,10 +1,12 @@
 import {
+  apiVersionIn,
   type CatalogueSnapshot,
   fromStorage,
   type ResourceDef,
   schemaOf,
   toStorage,
   type VersionDef,
+  versionNamed,
 } from '@wheelhouse/kinds';
 import {
   type ApiObject,
@@ -42,7 +44,7 @@ export function convertTo(
 ): MaybePromise<ApiObject> {
   const { def, version } = target;
   const copy = cloneJson(object);
-  const apiVersion = apiVersionOf({ group: def.group, version: version.version });
+  const apiVersion = apiVersionIn(def, version);
   if (copy.apiVersion === apiVersion) return copy;
   const { storage } = def;
   if (copy.kind !== def.kind && copy.kind !== storage.kind) return copy;
@@ -64,10 +66,7 @@ function asInternal(error: unknown): never {
 function servedAs(object: ApiObject, like: ResourceDef, snapshot: CatalogueSnapshot): Served {
   for (const def of snapshot.defs) {
     if (def.storage.prefix !== like.storage.prefix) continue;
-    const version = def.versions.find(
-      (versionDef) =>
-        apiVersionOf({ group: def.group, version: versionDef.version }) === object.apiVersion,
-    );
+    const version = versionNamed(def, object.apiVersion);
     if (version !== undefined) return { def, version };
   }
   throw internalError(`unable to convert from ${object.apiVersion}: unknown kind ${object.kind}`);

@@ -21,10 +21,11 @@ import {
   jsonObject,
   nodeOfUser,
   notFound,
+  qualifiedResource,
 } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import type { AdmissionPlugin } from '../chain.ts';
-import { type AdmissionTools, refusal, resourceOf } from '../tools.ts';
+import { type AdmissionTools, refusal } from '../tools.ts';
 
 interface Restricted {
   readonly call: AdmissionCall;
@@ -62,7 +63,9 @@ export function nodeRestriction(tools: AdmissionTools): AdmissionPlugin {
       };
       if (node === '')
         refuse(`could not determine node from user ${quote(call.context.user.name)}`);
-      return restrictions.get(resourceOf(call))?.({ call, node, refuse }) ?? undefined;
+      return (
+        restrictions.get(qualifiedResource(call.target.def))?.({ call, node, refuse }) ?? undefined
+      );
     },
   };
 }

@@ -3,10 +3,11 @@ import {
   jsonEqual,
   type OwnerReference,
   parseApiVersion,
+  qualifiedResource,
 } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import type { AdmissionPlugin } from '../chain.ts';
-import { type AdmissionTools, refusal, resourceOf } from '../tools.ts';
+import { type AdmissionTools, refusal } from '../tools.ts';
 
 /**
  * Requires permission to delete an object to set its owners, and permission to update an owner's
@@ -20,7 +21,7 @@ export function ownerReferencesPermissionEnforcement(tools: AdmissionTools): Adm
       if (operation === 'DELETE' || object === undefined) return;
       // The garbage collector removes owners that are gone.
       if (call.context.origin === 'server') return;
-      if (resourceOf(call) === 'pods' && target.subresource === 'status') return;
+      if (qualifiedResource(call.target.def) === 'pods' && target.subresource === 'status') return;
       const [owners, before] = [ownersOf(object), ownersOf(old)];
       if (jsonEqual(owners, before)) return;
       if (operation === 'UPDATE') await checkDeletion(tools, call);

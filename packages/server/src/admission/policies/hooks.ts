@@ -5,11 +5,13 @@ import {
   type JsonObject,
   type JsonValue,
   type LabelSelection,
+  objectsOf,
+  stringsOf,
   textOf,
 } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import { isExempt } from '../matching/facts.ts';
-import { type OperationRule, objectsOf, rulesOf, selectorOf, textsOf } from '../matching/rules.ts';
+import { type OperationRule, rulesOf, selectorOf } from '../matching/rules.ts';
 import type { AdmissionTools } from '../tools.ts';
 import { type Followed, followed } from '../webhooks/followed.ts';
 import { conditionsOf, type NamedExpression } from '../webhooks/hooks.ts';
@@ -209,7 +211,7 @@ function bindingOf(object: ApiObject): Binding {
     policyName: textOf(spec['policyName']),
     match: isObject(matchResources) ? matchOf(matchResources) : undefined,
     paramRef: isObject(paramRef) ? paramRefOf(paramRef) : undefined,
-    actions: textsOf(spec['validationActions']),
+    actions: stringsOf(spec['validationActions']),
   };
 }
 

@@ -1,7 +1,7 @@
 import type { Value } from '@wheelhouse/cel';
+import { versionNamed } from '@wheelhouse/kinds';
 import {
   type ApiObject,
-  apiVersionOf,
   isObject,
   type JsonObject,
   notFound,
@@ -33,10 +33,7 @@ export class UnconvertibleError extends Error {}
 /** The served kind of a policy's parameters. Throws ConfigurationError for an unknown kind. */
 function servedParams(kind: ParamKind, tools: AdmissionTools): Served {
   const def = tools.defOfKind(kind.apiVersion, kind.kind);
-  const version = def?.versions.find(
-    (versionDef) =>
-      apiVersionOf({ group: def.group, version: versionDef.version }) === kind.apiVersion,
-  );
+  const version = def && versionNamed(def, kind.apiVersion);
   if (def !== undefined && version !== undefined) return { def, version };
   const { group = '', version: named = '' } = parseApiVersion(kind.apiVersion) ?? {};
   const shown = showKind({ group, version: named, kind: kind.kind });

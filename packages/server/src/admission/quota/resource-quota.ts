@@ -11,6 +11,7 @@ import {
   asApiObject,
   internalError,
   type JsonObject,
+  qualifiedResource,
   runInSlices,
   StatusError,
   sumQuantities,
@@ -20,7 +21,7 @@ import { serverContext } from '../../registry/registry.ts';
 import { write } from '../../registry/write.ts';
 import type { AdmissionPlugin } from '../chain.ts';
 import type { LimitedResource } from '../configuration/plugins.ts';
-import { type AdmissionTools, refusal, resourceOf } from '../tools.ts';
+import { type AdmissionTools, refusal } from '../tools.ts';
 import {
   type QuotaEvaluator,
   quotaEvaluator,
@@ -83,7 +84,7 @@ async function charge(
     });
     const charges = await runInSlices(work, tools.clock);
     if (call.context.dryRun || charges.length === 0) return;
-    const [resource, object] = [resourceOf(call), asApiObject(call.object)];
+    const [resource, object] = [qualifiedResource(call.target.def), asApiObject(call.object)];
     const withdraw = await tools.ledger.announce(namespace, resource, object);
     await makeCharges(tools, call, charges).catch(async (error: unknown) => {
       await withdraw?.();
@@ -288,7 +289,7 @@ async function changeUsed(
   tools: AdmissionTools,
   { call, charge, sign }: { call: AdmissionCall; charge: Charge; sign: 1n | -1n },
 ): Promise<boolean> {
-  const def = tools.kindOf('resourcequotas');
+  const def = tools.builtin('', 'resourcequotas');
   const version = def?.versions[0];
   if (def === undefined || version === undefined) throw internalError('there are no quotas');
   const target: Target = {

@@ -4,10 +4,12 @@ import {
   type JsonObject,
   type JsonValue,
   type LabelSelection,
+  objectsOf,
+  stringsOf,
   textOf,
 } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
-import { type OperationRule, objectsOf, rulesOf, selectorOf, textsOf } from '../matching/rules.ts';
+import { type OperationRule, rulesOf, selectorOf } from '../matching/rules.ts';
 import type { WebhookAddress } from './port.ts';
 
 /** A named CEL condition. */
@@ -69,7 +71,7 @@ function hookOf(webhook: JsonObject, place: Pick<Hook, 'uid' | 'configuration'>)
     timeoutMs: 1000 * (typeof seconds === 'number' ? seconds : defaultTimeoutSeconds),
     knowsDryRuns: ['None', 'NoneOnDryRun'].includes(textOf(webhook['sideEffects'])),
     isReinvocable: webhook['reinvocationPolicy'] === 'IfNeeded',
-    reviewVersions: textsOf(webhook['admissionReviewVersions']),
+    reviewVersions: stringsOf(webhook['admissionReviewVersions']),
   };
 }
 

@@ -1,16 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { dirname, isAbsolute, resolve } from 'node:path';
-import type { ResourceDef } from '@wheelhouse/kinds';
+import { type ResourceDef, versionNamed } from '@wheelhouse/kinds';
 import {
-  apiVersionOf,
   type Clock,
   type Dialect,
   dialectOf,
   errorText,
   type MetricRegistry,
+  StatusError,
 } from '@wheelhouse/machinery';
 import { type AdmissionPlugin, admissionChain, createChainMeter } from '../../admission/chain.ts';
-import { closedKinds } from '../../admission/closed-kinds.ts';
 import type { PluginConfigurations } from '../../admission/configuration/plugins.ts';
 import { createObjectReader } from '../../admission/objects.ts';
 import {
@@ -25,7 +24,7 @@ import type { WebhookPort } from '../../admission/webhooks/port.ts';
 import type { Catalogue } from '../../catalogue/catalogue.ts';
 import { defaultGates } from '../../flags/feature-gates.ts';
 import { type EscalationPort, escalationCheck } from '../../gates/authz/rbac/escalation-check.ts';
-import type { AdmissionPort } from '../../registry/contract.ts';
+import type { AdmissionCall, AdmissionPort } from '../../registry/contract.ts';
 import type { Registry } from '../../registry/registry.ts';
 import type { WebhookCredentials } from '../../webhooks/webhook-client.ts';
 import type { ServerConfig } from '../config.ts';
@@ -97,7 +96,6 @@ export function createAdmission(
       const { decision, reason } = await authorization.decide({ ...attributes, ...about });
       return { allowed: decision === 'allow', reason };
     },
-    kindOf: (resource) => snapshot().builtin('', resource),
     builtin: (stem, resource) => snapshot().builtin(dialect.group(stem), resource),
     snapshot,
     caches,
@@ -116,11 +114,29 @@ export function createAdmission(
     ruleEngineLoader,
     paramAccess(tools),
     ...admissionPlugins(admission, tools),
-    closedKinds(() => snapshot().closedKinds),
+    refuseClosedKinds(snapshot),
     escalationCheck({ dialect, port: authorization, clock: config.clock }),
   ];
   const meter = createChainMeter(options.metrics.registry, config.clock);
   return admissionChain(plugins, meter);
+}
+
+/**
+ * Rejects new objects of custom kinds that are being deleted, which could otherwise prevent the
+ * deletion from ending. Runs again right before the write, since other plugins may take time.
+ */
+function refuseClosedKinds(snapshot: AdmissionTools['snapshot']): AdmissionPlugin {
+  const check = ({ operation, target }: AdmissionCall): undefined => {
+    const { group, resource, behavior } = target.def;
+    if (operation !== 'CREATE' || !snapshot().closedKinds.has(behavior.definitionName)) return;
+    throw new StatusError({
+      code: 405,
+      reason: 'MethodNotAllowed',
+      message: 'create not allowed while custom resource definition is terminating',
+      details: { group, kind: resource },
+    });
+  };
+  return { name: 'CustomKindTermination', isInternal: true, mutate: check, validate: check };
 }
 
 /** Checks access to the parameters of policies; no flag disables it. */
@@ -144,14 +160,7 @@ function defOfKind(
   kind: string,
 ): ResourceDef | undefined {
   const { defs } = catalogue.snapshot();
-  return defs.find(
-    (def) =>
-      def.kind === kind &&
-      def.versions.some(
-        ({ version, served }) =>
-          served && apiVersionOf({ group: def.group, version }) === apiVersion,
-      ),
-  );
+  return defs.find((def) => def.kind === kind && versionNamed(def, apiVersion)?.served === true);
 }
 
 /** Time limit for one pod review by the image policy service, in milliseconds. */

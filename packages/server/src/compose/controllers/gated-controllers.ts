@@ -1,11 +1,12 @@
 import { hostname } from 'node:os';
 import {
+  apiVersionIn,
   builtinKinds,
   defaultServiceRanges,
   loadOlderReleases,
   readServiceRanges,
 } from '@wheelhouse/kinds';
-import { apiVersionOf, parseApiVersion, randomUuid } from '@wheelhouse/machinery';
+import { parseApiVersion, randomUuid } from '@wheelhouse/machinery';
 import { requiredKind } from '../../catalogue/catalogue.ts';
 import { controllerTools, createObjectWriter } from '../../controllers/tools.ts';
 import { defaultGates } from '../../flags/feature-gates.ts';
@@ -174,7 +175,7 @@ async function recordOwnStorageVersions(options: Around): Promise<void> {
   const all = new Map(
     kindsOfAllReleases(builtinKinds(dialect), dialect).map((def) => [
       `${def.group}/${def.resource}`,
-      def.versions.map(({ version }) => apiVersionOf({ group: def.group, version })),
+      def.versions.map((version) => apiVersionIn(def, version)),
     ]),
   );
   await recordStorageVersions({

@@ -7,10 +7,9 @@ import {
   TooManyValues,
   YamlError,
 } from '@wheelhouse/codec';
-import { schemaOf, schemaOfKind } from '@wheelhouse/kinds';
+import { apiVersionIn, schemaOf, schemaOfKind } from '@wheelhouse/kinds';
 import {
   type ApiObject,
-  apiVersionOf,
   badRequest,
   canonicalJson,
   type Dialect,
@@ -198,7 +197,7 @@ export function* objectSteps(
 }
 
 function expectedVersion({ def, version }: Target): string {
-  return apiVersionOf({ group: def.group, version: version.version });
+  return apiVersionIn(def, version);
 }
 
 function objectOf(target: Target, body: DecodedBody): JsonObject {

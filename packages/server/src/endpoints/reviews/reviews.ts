@@ -19,6 +19,7 @@ import {
   member,
   runAtPace,
   setMember,
+  stringsOf,
   type UserInfo,
 } from '@wheelhouse/machinery';
 import { sendUnstored } from '../../answer/respond.ts';
@@ -188,7 +189,7 @@ function attributesOf(spec: JsonObject, user: UserInfo): Attributes {
 function userOf(spec: JsonObject): UserInfo {
   const extra: Record<string, readonly string[]> = Object.create(null);
   for (const [name, values] of Object.entries(objectAt(spec, 'extra')))
-    extra[name] = strings(values);
+    extra[name] = stringsOf(values);
   return {
     name: textAt(spec, 'user'),
     uid: textAt(spec, 'uid'),
@@ -312,9 +313,5 @@ function objectAt(object: JsonObject, name: string): JsonObject {
 }
 
 function stringsAt(object: JsonObject, name: string): readonly string[] {
-  return strings(member(object, name));
-}
-
-function strings(value: JsonValue | undefined): string[] {
-  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+  return stringsOf(member(object, name));
 }

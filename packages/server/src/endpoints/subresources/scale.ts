@@ -1,5 +1,6 @@
 import { parseAhead } from '@wheelhouse/codec';
 import {
+  apiVersionIn,
   at,
   integerProblem,
   type ResourceDef,
@@ -12,7 +13,6 @@ import {
 } from '@wheelhouse/kinds';
 import {
   type ApiObject,
-  apiVersionOf,
   asApiObject,
   badRequest,
   cloneJson,
@@ -130,14 +130,11 @@ function scaleMappingOf(target: Target): ScaleMapping {
     return path === undefined ? null : stepsOf(path).join('.');
   };
   const byVersion = new Map(
-    def.versions.map((versionDef) => [
-      apiVersionOf({ group: def.group, version: versionDef.version }),
-      pathOf(versionDef),
-    ]),
+    def.versions.map((versionDef) => [apiVersionIn(def, versionDef), pathOf(versionDef)]),
   );
   return {
     scaleVersion,
-    apiVersion: apiVersionOf({ group: def.group, version: version.version }),
+    apiVersion: apiVersionIn(def, version),
     replicasPath: (apiVersion) => byVersion.get(apiVersion),
   };
 }
@@ -286,7 +283,7 @@ function withFormats(version: VersionDef): VersionDef {
 
 async function getScale(call: ApiCall, paths: ScaleForm): Promise<void> {
   const { context, target } = call;
-  const { resourceVersion } = parseGetOptions(call.info.query, context.dialect);
+  const { resourceVersion } = parseGetOptions(call.info.query);
   const key = objectKey(target.namespace, target.name);
   const entry = await context.registry.caches.of(target.def).get(key, resourceVersion);
   if (entry === undefined) {

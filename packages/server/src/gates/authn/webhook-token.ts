@@ -9,6 +9,7 @@ import {
   type JsonValue,
   type MaybePromise,
   member,
+  stringsOf,
   textOf,
   type UserInfo,
   type Webhook,
@@ -198,7 +199,7 @@ function verdictOf(
   audiences: { readonly requested: readonly string[]; readonly own: readonly string[] },
 ): TokenVerdict | undefined {
   const { requested } = audiences;
-  const accepted = texts(status['audiences']);
+  const accepted = stringsOf(status['audiences']);
   const validAudiences = accepted.length > 0 ? accepted : audiences.own;
   const shared = requested.filter((audience) => validAudiences.includes(audience));
   if (requested.length > 0 && shared.length === 0) return undefined;
@@ -214,13 +215,9 @@ function userOf(value: JsonValue | undefined): UserInfo {
   const userInfo = isObject(value) ? value : {};
   const extra: Record<string, readonly string[]> = Object.create(null);
   const more = isObject(userInfo['extra']) ? userInfo['extra'] : {};
-  for (const name of Object.keys(more)) extra[name] = texts(more[name]);
+  for (const name of Object.keys(more)) extra[name] = stringsOf(more[name]);
   const name = textOf(userInfo['username']);
   // A user without a name would still count as authenticated.
   if (name === '') throw new Error('the webhook authenticated a token without naming the user');
-  return { name, uid: textOf(userInfo['uid']), groups: texts(userInfo['groups']), extra };
-}
-
-function texts(value: JsonValue | undefined): readonly string[] {
-  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+  return { name, uid: textOf(userInfo['uid']), groups: stringsOf(userInfo['groups']), extra };
 }

@@ -31,8 +31,9 @@ export interface FlowClass {
   readonly priorityLevelUid: string;
 }
 
-/** The seats that a request holds; `leave` is idempotent. */
+/** The seats that a request holds. */
 export interface GrantedSeat {
+  /** Returns the seats; later calls have no effect. */
   release(): void;
   /** Undefined if requests are not classified. */
   readonly flowClass: FlowClass | undefined;

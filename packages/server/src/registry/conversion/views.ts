@@ -1,4 +1,5 @@
 import {
+  apiVersionIn,
   type ObjectConverter,
   type ResourceDef,
   type VersionDef,
@@ -6,7 +7,6 @@ import {
 } from '@wheelhouse/kinds';
 import {
   type ApiObject,
-  apiVersionOf,
   appendAll,
   asApiObject,
   itemAt,
@@ -75,9 +75,6 @@ export function apiVersionOfEntry(def: ResourceDef, entry: Entry): string {
   return entry.index.apiVersion ?? def.storage.apiVersion;
 }
 
-const servedVersion = (def: ResourceDef, { version }: VersionDef) =>
-  apiVersionOf({ group: def.group, version });
-
 /**
  * Waits until a cache is loaded, so that the stored versions of its objects are known. Rejects if
  * the store is unavailable.
@@ -94,7 +91,7 @@ export function isShownAsStored(def: ResourceDef, version: VersionDef): boolean 
 /** Whether a webhook must convert an entry to a version. */
 export function needsConversion(def: ResourceDef, version: VersionDef, entry: Entry): boolean {
   if (def.behavior.converter === undefined) return false;
-  return apiVersionOfEntry(def, entry) !== servedVersion(def, version);
+  return apiVersionOfEntry(def, entry) !== apiVersionIn(def, version);
 }
 
 /** Whether a webhook must convert an object to the stored version. */
@@ -136,7 +133,7 @@ interface Form {
 /** Converted entries by original entry and version, for as long as the original is referenced. */
 const converted = new WeakMap<Entry, Map<string, Form>>();
 
-function knownForms(entry: Entry): Map<string, Form> {
+function formsOf(entry: Entry): Map<string, Form> {
   let forms = converted.get(entry);
   if (forms === undefined) {
     forms = new Map();
@@ -173,7 +170,7 @@ export function entriesIn(
 ): MaybePromise<readonly Entry[]> {
   const converter = def.behavior.converter;
   if (converter === undefined) return entries;
-  const apiVersion = servedVersion(def, version);
+  const apiVersion = apiVersionIn(def, version);
   const oldestMs = age === 'now' ? Number.POSITIVE_INFINITY : converter.nowMs() - recentMs;
   const formOf = (entry: Entry) => {
     if (apiVersionOfEntry(def, entry) === apiVersion) return entry;
@@ -207,7 +204,7 @@ function convertMissing(
   const { apiVersion, converter } = converting;
   const all = convertEntries(converting, entries);
   return entries.map((entry, index) => {
-    const forms = knownForms(entry);
+    const forms = formsOf(entry);
     const conversion = all.then(
       (results) => {
         const form = itemAt(results, index);

@@ -1,7 +1,13 @@
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { admissionCall, admissionTools, dialect, type WriteFixture } from '../testing.ts';
-import { defaultTolerationSeconds } from './default-toleration-seconds.ts';
+import {
+  admissionCall,
+  admissionTools,
+  dialect,
+  refusalOf,
+  type WriteFixture,
+} from '../testing.ts';
+import { defaultTolerationSeconds, podTolerationRestriction } from './tolerations.ts';
 
 const [notReady, unreachable] = ['not-ready', 'unreachable'].map((name) =>
   dialect.label(name, 'node'),
@@ -49,4 +55,27 @@ describe('ADM-1: tolerations for failing nodes', () => {
       tolerations: [],
     });
   });
+});
+
+const own = { key: 'own', operator: 'Exists' };
+const whitelist = dialect.label('tolerationsWhitelist', 'scheduler.alpha');
+
+test.each([
+  ['namespace', { [whitelist]: JSON.stringify([own]) }],
+  ['cluster', {}],
+])('ADM-1: PodTolerationRestriction names the whitelist of the %s', async (scope, annotations) => {
+  const metadata = { name: 'default', annotations };
+  const namespace: ApiObject = { apiVersion: 'v1', kind: 'Namespace', metadata };
+  const tolerations = { defaults: [], allowed: [own] };
+  const tools = admissionTools({ namespaces: [namespace] }, { configurations: { tolerations } });
+  const object: ApiObject = {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'web', namespace: 'default' },
+    spec: { tolerations: [{ key: 'other', operator: 'Exists' }] },
+  };
+  const { validate } = podTolerationRestriction(tools);
+  expect(await refusalOf(validate, admissionCall({ resource: 'pods', object }))).toBe(
+    `pod tolerations (possibly merged with namespace default tolerations) conflict with its ${scope} whitelist`,
+  );
 });

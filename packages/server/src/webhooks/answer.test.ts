@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { mediaTypeFault } from './media-type.ts';
+import { mediaTypeFault } from './answer.ts';
 
 test.each([
   ['a/b', undefined],

@@ -1,9 +1,91 @@
-import { objectsAt, qualityOfService } from '@wheelhouse/kinds';
-import { isObject, type JsonObject, notFound, StatusError } from '@wheelhouse/machinery';
+import { objectAt, objectsAt, qualityOfService, textAt } from '@wheelhouse/kinds';
+import {
+  type Dialect,
+  isObject,
+  type JsonObject,
+  notFound,
+  StatusError,
+} from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import type { AdmissionPlugin } from '../chain.ts';
-import { comparisonBudget, includes, mergeTolerations, specOf, writtenPod } from '../pods.ts';
+import {
+  comparisonBudget,
+  includes,
+  mergeTolerations,
+  setTolerations,
+  specOf,
+  writtenPod,
+} from '../pods.ts';
 import type { AdmissionTools } from '../tools.ts';
+
+/**
+ * Adds tolerations for unready and unreachable nodes to pods without their own (ADM-1): for five
+ * minutes, or as flags say.
+ */
+export function defaultTolerationSeconds(tools: AdmissionTools): AdmissionPlugin {
+  const { dialect, settings } = tools;
+  const added = [
+    [dialect.label('not-ready', 'node'), settings.notReadyTolerationSeconds],
+    [dialect.label('unreachable', 'node'), settings.unreachableTolerationSeconds],
+  ] as const;
+  return {
+    name: 'DefaultTolerationSeconds',
+    mutate(call) {
+      const pod = writtenPod(call, ['CREATE', 'UPDATE']);
+      if (pod === undefined) return undefined;
+      const spec = specOf(pod);
+      const present = objectsAt(spec, 'tolerations');
+      const bears = (key: string) =>
+        present.some((toleration) => {
+          const [own, effect] = [textAt(toleration, 'key'), textAt(toleration, 'effect')];
+          return (own === key || own === '') && (effect === 'NoExecute' || effect === '');
+        });
+      const missing = added.filter(([key]) => !bears(key));
+      if (missing.length === 0) return undefined;
+      spec['tolerations'] = [
+        ...present,
+        ...missing.map(([key, tolerationSeconds]) => ({
+          key,
+          operator: 'Exists',
+          effect: 'NoExecute',
+          tolerationSeconds,
+        })),
+      ];
+      return undefined;
+    },
+  };
+}
+
+/** Adds tolerations for nodes reserved for the extended resources that a pod requests (ADM-1). */
+export function extendedResourceToleration({ dialect }: AdmissionTools): AdmissionPlugin {
+  return {
+    name: 'ExtendedResourceToleration',
+    mutate(call) {
+      const pod = writtenPod(call, ['CREATE', 'UPDATE']);
+      if (pod === undefined) return undefined;
+      const spec = specOf(pod);
+      const containers = [...objectsAt(spec, 'containers'), ...objectsAt(spec, 'initContainers')];
+      const requestedNames = containers.flatMap((container) =>
+        Object.keys(objectAt(container, 'resources', 'requests') ?? {}),
+      );
+      const extended = [...new Set(requestedNames)]
+        .filter((name) => isExtended(name, dialect))
+        .sort();
+      if (extended.length === 0) return undefined;
+      setTolerations(
+        spec,
+        extended.map((key) => ({ key, operator: 'Exists', effect: 'NoSchedule' })),
+      );
+      return undefined;
+    },
+  };
+}
+
+/** Resource names of a domain other than the project's own are extended resources. */
+function isExtended(name: string, dialect: Dialect): boolean {
+  const isNative = !name.includes('/') || name.includes(dialect.label(''));
+  return !isNative && !name.startsWith('requests.');
+}
 
 /** Tolerations, and whether they are those of the namespace or of the whole cluster. */
 interface Listed {
