@@ -99,6 +99,16 @@ describe('floods end the connection', () => {
     await calmed(client);
   });
 
+  test('TRUST-2: windows of many streams that change again and again', async () => {
+    const client = await start(() => {});
+    client.send(times(1000, opened));
+    const initialWindow = (index: number) => settings([4, 1000 + index]);
+    client.send(times(300, initialWindow));
+    await client.ping();
+    client.send(times(20, initialWindow));
+    await calmed(client);
+  });
+
   test('DATA frames without data', async () => {
     const client = await start(() => {});
     client.send(headers(1, getFields, flags.endHeaders));

@@ -1,4 +1,6 @@
-import { type Exchange, type Fault, observeFaults } from '@wheelhouse/machinery';
+import { connect } from 'node:http2';
+import { text } from 'node:stream/consumers';
+import { type Exchange, type Fault, MemoryBudget, observeFaults } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { untilEnd } from '../support/cleanup.ts';
@@ -192,8 +194,8 @@ describe('limits on what the client sends', () => {
     expect((await client.of(type.reset, 1)).payload.readUInt32BE(0)).toBe(code.flowControl);
   });
 
-  test('a connection with unread bodies buffers 4 MiB', async () => {
-    const client = await start(() => {});
+  test('a connection with unread bodies buffers 256 KiB for each stream that it may open', async () => {
+    const client = await start(() => {}, { limits: { streamsPerConnectionMax: 16 } });
     client.greet();
     for (let stream = 1; stream < 33; stream += 2) {
       const part = frame(type.data, 0, stream, Buffer.alloc(16_384));
@@ -202,6 +204,45 @@ describe('limits on what the client sends', () => {
     await client.ping();
     client.send(headers(33, hanging, flags.endHeaders), frame(type.data, 0, 33, 'x'));
     expect((await client.of(type.goAway, 0)).payload.readUInt32BE(4)).toBe(code.flowControl);
+  });
+
+  test('waiting bodies do not keep a body that is read from arriving', async () => {
+    let last: Promise<unknown> = Promise.resolve();
+    raw = await untilEnd(
+      startRawServer((exchange) => {
+        last = last.then(async () => {
+          answerWith(String((await exchange.body(1_000_000)).length))(exchange);
+        });
+      }),
+    );
+    const ca = raw.caPem;
+    const session = connect(`https://127.0.0.1:${raw.server.address.port}`, { ca });
+    onTestFinished(() => session.destroy());
+    const answers = Array.from({ length: 40 }, async () => {
+      const stream = session.request({ ':method': 'POST' });
+      stream.end(Buffer.alloc(200_000));
+      return text(stream);
+    });
+    expect(new Set(await Promise.all(answers))).toEqual(new Set(['200000']));
+  });
+
+  test('TRUST-4: unread bodies beyond the memory budget end their requests only', async () => {
+    const memory = new MemoryBudget({ limitBytes: 4 * 1024 * 1024 });
+    raw = await untilEnd(startRawServer(() => {}, { memory }));
+    const ca = raw.caPem;
+    const session = connect(`https://127.0.0.1:${raw.server.address.port}`, { ca });
+    onTestFinished(() => session.destroy());
+    const statuses: (number | undefined)[] = [];
+    for (let sent = 0; sent < 40; sent += 1) {
+      const stream = session.request({ ':method': 'POST' });
+      stream.on('response', (head) => statuses.push(head[':status']));
+      stream.end(Buffer.alloc(200_000));
+    }
+    await expect.poll(() => statuses.length).toBeGreaterThanOrEqual(20);
+    await expect.poll(() => raw.server.inFlight).toBe(40 - statuses.length);
+    expect(memory.usedBytes).toBeLessThan(4 * 1024 * 1024);
+    expect(session.destroyed).toBe(false);
+    expect(new Set(statuses)).toEqual(new Set([429]));
   });
 
   test('unread data and padding are credited when a stream ends', async () => {

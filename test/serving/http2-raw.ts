@@ -1,6 +1,12 @@
 import { once } from 'node:events';
 import { connect, type TLSSocket } from 'node:tls';
-import { type Clock, type Exchange, silentLogger, systemClock } from '@wheelhouse/machinery';
+import {
+  type Clock,
+  type Exchange,
+  type MemoryBudget,
+  silentLogger,
+  systemClock,
+} from '@wheelhouse/machinery';
 import {
   type HttpLimits,
   type HttpServer,
@@ -237,7 +243,7 @@ const serving = issueCertificate({
 /** A plain HTTP server with the test's own handler. */
 export async function startRawServer(
   onExchange: (exchange: Exchange) => unknown,
-  options: { limits?: Partial<HttpLimits>; clock?: Clock } = {},
+  options: { limits?: Partial<HttpLimits>; clock?: Clock; memory?: MemoryBudget } = {},
 ): Promise<RawServer> {
   const server = await startHttpServer({
     listen: {
@@ -249,6 +255,7 @@ export async function startRawServer(
     logger: silentLogger,
     clock: options.clock ?? systemClock,
     ...(options.limits === undefined ? {} : { limits: options.limits }),
+    ...(options.memory === undefined ? {} : { memory: options.memory }),
   });
   const clients: RawClient[] = [];
   return {

@@ -52,8 +52,11 @@ export interface Line {
   dropped: string | undefined;
 }
 
-/** Starts a proxy that forwards connections to an etcd. */
-export async function startLine(etcd: { readonly url: string }, host = '127.0.0.1'): Promise<Line> {
+/** Starts a proxy that forwards connections to an etcd, at an address or a Unix socket. */
+export async function startLine(
+  etcd: { readonly url: string },
+  place: { readonly host: string } | { readonly path: string } = { host: '127.0.0.1' },
+): Promise<Line> {
   const target = new URL(etcd.url);
   const sockets = new Set<Socket>();
   const lines = new Map<Socket, Socket>();
@@ -74,11 +77,12 @@ export async function startLine(etcd: { readonly url: string }, host = '127.0.0.
       from.on('close', () => to.destroy());
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, host, resolve));
-  const { port } = server.address() as AddressInfo;
+  const first = 'path' in place ? place : { ...place, port: 0 };
+  await new Promise<void>((resolve) => server.listen(first, resolve));
+  const own = 'path' in place ? place : { ...place, port: (server.address() as AddressInfo).port };
   const line: Line = {
     dropped: undefined,
-    url: `${target.protocol}//${host}:${port}`,
+    url: 'path' in own ? `unix://${own.path}` : `${target.protocol}//${own.host}:${own.port}`,
     cut: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -92,7 +96,7 @@ export async function startLine(etcd: { readonly url: string }, host = '127.0.0.
         for (const [near, far] of held) near.pipe(far);
       };
     },
-    restore: () => new Promise((resolve) => server.listen(port, host, resolve)),
+    restore: () => new Promise((resolve) => server.listen(own, resolve)),
   };
   return line;
 }

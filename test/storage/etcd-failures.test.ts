@@ -286,7 +286,7 @@ describe.skipIf(!hasEtcd)('etcd over TLS', () => {
     const whole = { certificate: certFile, key: keyFile };
     await expect(opening({ ca: strangerCa, ...whole })).rejects.toThrow(unserved);
     // The certificate is valid for one address and for no name.
-    const elsewhere = await startLine(etcd, '127.0.0.2');
+    const elsewhere = await startLine(etcd, { host: '127.0.0.2' });
     atEnd(() => elsewhere.cut());
     await expect(opening({ ca, ...whole }, elsewhere.url)).rejects.toThrow(unserved);
     const named = etcd.url.replace('127.0.0.1', 'localhost');
@@ -295,6 +295,15 @@ describe.skipIf(!hasEtcd)('etcd over TLS', () => {
     // A member's own certificate is trusted without its authority.
     const trusting = await withServer(onEtcd(etcd, { caFile: memberCa, certFile, keyFile }));
     expect((await trusting.post(maps, configMap('b'))).status).toBe(201);
+    // Through a socket, the certificate must be valid for the socket's name.
+    const socket = await startLine(etcd, { path: join(directory, '127.0.0.1:2379') });
+    const misnamed = await startLine(etcd, { path: join(directory, 'etcd.sock') });
+    for (const line of [socket, misnamed]) atEnd(() => line.cut());
+    for (const scheme of ['unix:', 'unixs:']) {
+      const url = socket.url.replace('unix:', scheme);
+      await (await opening({ ca, ...whole }, url)).close();
+    }
+    await expect(opening({ ca, ...whole }, misnamed.url)).rejects.toThrow(unserved);
   });
 });
 

@@ -1,10 +1,11 @@
+import { join } from 'node:path';
 import type { Endpoints, Service } from '@wheelhouse/kinds/types/core/v1';
 import type { EndpointSlice } from '@wheelhouse/kinds/types/discovery/v1';
 import { type ApiObject, silentLogger } from '@wheelhouse/machinery';
 import { startControlPlane } from '@wheelhouse/server';
 import { hasEtcd, startTestEtcd, type TestEtcd } from '@wheelhouse/store/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { untilEnd } from '../support/cleanup.ts';
+import { atEnd, temporaryFolder, untilEnd } from '../support/cleanup.ts';
 import {
   configMap,
   connect,
@@ -15,7 +16,7 @@ import {
   type TestServer,
 } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
-import { onEtcd, quickElection } from './etcd-config.ts';
+import { onEtcd, quickElection, startLine } from './etcd-config.ts';
 
 const nameOf = (object: { metadata: { name: string } }): string => object.metadata.name;
 
@@ -340,6 +341,17 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     expect(text).toMatch(/^apiserver_storage_size_bytes\{storage_cluster_id="etcd-0"\} [1-9]/m);
     expect(text).toMatch(/^etcd_requests_total\{operation="create",type="configmaps"\} 1$/m);
     expect(text).toMatch(/^etcd_request_duration_seconds_count\{operation="create",type="conf/m);
+  });
+
+  test('STORE-2: etcd is reached through a Unix socket', async () => {
+    const line = await startLine(etcd, { path: join(temporaryFolder(), 'etcd.sock') });
+    atEnd(() => line.cut());
+    const flags = [`--etcd-servers=${line.url}`, '--etcd-prefix=/through-a-socket'];
+    const plane = await untilEnd(startControlPlane({ flags }));
+    const { calls, close } = connect(plane.url);
+    const created = await calls.post(maps, configMap('a'), { token: plane.token });
+    expect(created.status, created.text).toBe(201);
+    close();
   });
 
   test('STORE-2: a resource can be stored in its own etcd', async () => {

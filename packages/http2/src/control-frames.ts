@@ -154,6 +154,8 @@ function sendWords(
  */
 const idleFrameBudget = { burst: 5000, perSecond: 1000 };
 const earnedByData = 2;
+/** Number of streams that a frame may affect at the price of another frame. */
+const affectedPerFrame = 64;
 /**
  * Budget of streams that are reset before their response is complete. Each complete response earns
  * one reset.
@@ -176,6 +178,12 @@ export class FloodGuard {
   /** Charges a frame of the client without a request or body. */
   chargeIdleFrame(): void {
     if (!this.#idleFrames.spend()) throw tooMany('frames without a request or body');
+  }
+
+  /** Charges a frame that affects streams, besides the frame itself. */
+  chargeAffected(streams: number): void {
+    const frames = Math.floor(streams / affectedPerFrame);
+    if (!this.#idleFrames.spend(frames)) throw tooMany('changes of all streams');
   }
 
   /** Charges a stream that the client reset, or that was reset because of its error. */
@@ -214,10 +222,10 @@ class Budget {
     this.#filledAt = clock.monotonic();
   }
 
-  spend(): boolean {
-    if (this.#left < 1) this.#refill();
-    if (this.#left < 1) return false;
-    this.#left -= 1;
+  spend(amount = 1): boolean {
+    if (this.#left < amount) this.#refill();
+    if (this.#left < amount) return false;
+    this.#left -= amount;
     return true;
   }
 

@@ -52,7 +52,6 @@ import {
 
 /** kube-apiserver's receive window of a stream, in which most objects fit without an update. */
 const streamWindowBytes = 256 * 1024;
-const connectionWindowBytes = 4 * 1024 * 1024;
 /** Size of the dynamic table for the client's headers: the default of the protocol. */
 const headerTableBytes = 4096;
 /** Maximum size of control frames that wait for a client that does not read. */
@@ -95,7 +94,7 @@ export class Http2Connection
   readonly #guard: FloodGuard;
   readonly #streams = new StreamTable<Http2Stream>();
   readonly #closedStreams = new ClosedStreams();
-  readonly #window = new ReceiveWindow(connectionWindowBytes);
+  readonly #window: ReceiveWindow;
   /** ID of the last stream that the server opened or rejected. */
   #lastStream = 0;
   /** ID of the last stream of the client, including those ignored after the final GOAWAY. */
@@ -139,8 +138,11 @@ export class Http2Connection
       [setting.initialWindowSize, streamWindowBytes],
       [setting.maxHeaderListSize, core.limits.headerBytesMax],
     ]);
-    const by = connectionWindowBytes - defaultWindowBytes;
-    sendWindowUpdate(this.#output, { stream: 0, by });
+    // Bodies that wait must not keep one that is read from arriving, so all streams have room.
+    const roomBytes = streamWindowBytes * core.limits.streamsPerConnectionMax;
+    const windowBytes = Math.min(roomBytes, windowBytesMax);
+    this.#window = new ReceiveWindow(windowBytes);
+    sendWindowUpdate(this.#output, { stream: 0, by: windowBytes - defaultWindowBytes });
   }
 
   /**
@@ -434,6 +436,8 @@ export class Http2Connection
   #adjustSendWindows(initialWindow: number): void {
     const by = initialWindow - this.#peerStreamWindow;
     this.#peerStreamWindow = initialWindow;
+    if (by === 0) return;
+    this.#guard.chargeAffected(this.#streams.size);
     for (const stream of this.#streams.all()) {
       if (stream.sendWindow + by > windowBytesMax) throw windowOutOfRange();
       stream.sendWindow += by;

@@ -51,17 +51,16 @@ export interface ResponseHead {
 }
 
 /**
- * A receive window: the bytes that the client may still send, and the consumed bytes by which the
- * window has not been updated, because updates are sent for half of the window.
+ * A receive window: the bytes that the peer may still send, and the consumed bytes by which the
+ * window has not been updated. An update is sent when it at least doubles what is left, which is
+ * half of the window unless other bytes wait to be consumed.
  */
 export class ReceiveWindow {
-  readonly #portion: number;
   #left: number;
   #used = 0;
 
   constructor(bytes: number) {
     this.#left = bytes;
-    this.#portion = bytes / 2;
   }
 
   /** Subtracts received bytes; returns false if they exceed the window. */
@@ -74,7 +73,7 @@ export class ReceiveWindow {
   restore(bytes: number): number {
     this.#used += bytes;
     const by = this.#used;
-    if (by < this.#portion) return 0;
+    if (by < this.#left) return 0;
     this.#used = 0;
     this.#left += by;
     return by;
@@ -308,9 +307,14 @@ export class Http2Stream implements BodySink, BodySource, OutputStream {
     if (!this.#isPaused) this.#receiver?.end();
   }
 
+  /** Bytes of the body that wait for a receiver. */
+  get unreadBytes(): number {
+    return this.#inbox?.length ?? 0;
+  }
+
   /** Discards undelivered data; returns the number of bytes. */
   discard(): number {
-    const bytes = this.#inbox?.length ?? 0;
+    const bytes = this.unreadBytes;
     this.#inbox = undefined;
     if (bytes > 0) this.host.memory.charge('bodies', -bytes);
     return bytes;

@@ -205,7 +205,12 @@ export type ConvertRecords = (records: readonly StoredRecord[]) => MaybePromise<
 export function convertedStore(store: Store, convert: ConvertRecords): Store {
   const records = async (stored: readonly StoredRecord[]): Promise<StoredRecord[]> => {
     const readable = stored.filter(({ unreadable }) => unreadable === undefined);
-    const values = await withConversionErrors(() => convert(readable));
+    let values: readonly Buffer[];
+    try {
+      values = await convert(readable);
+    } catch (error) {
+      throw conversionError(error);
+    }
     const converted = new Map(readable.map((original, at) => [original, itemAt(values, at)]));
     return stored.map((original) => ({
       ...original,
@@ -245,17 +250,10 @@ export async function watchChanged(
   return queue.attach(watch);
 }
 
-async function withConversionErrors<T>(work: () => MaybePromise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    throw conversionError(error);
-  }
-}
-
+/** The error of a failed conversion, whose cause is the converter's error. */
 function conversionError(cause: unknown): StoreError {
-  const message = errorText(cause);
-  return new StoreError({ code: 'unavailable', message, cause });
+  if (cause instanceof StoreError) return cause;
+  return new StoreError({ code: 'unavailable', message: errorText(cause), cause });
 }
 
 /** The events with converted values; a promise if the converter returns one. */
@@ -416,7 +414,7 @@ class EventQueue {
   }
 
   #fail(error: unknown): StoreError {
-    const failure = toStoreError(error);
+    const failure = conversionError(error);
     this.#hasFailed = true;
     this.#finish(failure);
     return failure;
@@ -428,8 +426,4 @@ class EventQueue {
     this.#watch?.close();
     this.#request.onEnd(reason);
   }
-}
-
-function toStoreError(error: unknown): StoreError {
-  return error instanceof StoreError ? error : conversionError(error);
 }

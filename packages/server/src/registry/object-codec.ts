@@ -45,6 +45,20 @@ export function decodeEntry(entry: Entry): ApiObject {
   return asApiObject(parseWrittenJson(entry.json));
 }
 
+/**
+ * Parses an entry at a pace, after which its next decoding takes little time (TRUST-2). Does nothing
+ * without a pace, which `paceFor` does not give a small entry.
+ */
+export function parsedAt(pace: Pace | undefined, entry: Entry): MaybePromise<void> {
+  return pace === undefined ? undefined : runAtPace(parseAhead(entry.json), pace);
+}
+
+/** `decodeEntry` at the pace of a large entry; a promise only if there is one. */
+export function decodedAt(pace: Pace | undefined, entry: Entry): MaybePromise<ApiObject> {
+  const parsed = parsedAt(pace, entry);
+  return parsed instanceof Promise ? parsed.then(() => decodeEntry(entry)) : decodeEntry(entry);
+}
+
 /** Decodes entries one after the other, in slices (TRUST-2): a namespace may have thousands. */
 export async function* decodedEntries(
   entries: Iterable<Entry>,
@@ -53,9 +67,7 @@ export async function* decodedEntries(
   const slices = new Slices(clock);
   for (const entry of entries) {
     if (slices.over) await slices.pause();
-    const pace = paceFor(clock, entry.json.length);
-    if (pace !== undefined) await runAtPace(parseAhead(entry.json), pace);
-    yield decodeEntry(entry);
+    yield decodedAt(paceFor(clock, entry.json.length), entry);
   }
 }
 
@@ -73,9 +85,7 @@ export async function metadataOf(
   clock: Pick<Clock, 'monotonic'>,
 ): Promise<ApiObject['metadata']> {
   const pace = paceFor(clock, entry.json.length);
-  if (pace === undefined) return decodeMetadata(entry);
-  await runAtPace(parseAhead(entry.json), pace);
-  return decodeEntry(entry).metadata;
+  return pace === undefined ? decodeMetadata(entry) : (await decodedAt(pace, entry)).metadata;
 }
 
 /** Canonical bytes of an object in its storage version. */

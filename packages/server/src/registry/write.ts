@@ -1,4 +1,3 @@
-import { parseAhead } from '@wheelhouse/codec';
 import {
   type Allocation,
   type AllocationOutcome,
@@ -54,7 +53,7 @@ import {
   markForDeletion,
   warnOfPropagation,
 } from './deletion.ts';
-import { decodeEntry, objectKey } from './object-codec.ts';
+import { decodeEntry, objectKey, parsedAt } from './object-codec.ts';
 import {
   checkNamespace,
   checkPathAgreement,
@@ -159,7 +158,7 @@ async function attempt(registry: Registry, plan: WritePlan, start: Start): Promi
   const target = current === undefined ? plan.target : targetOn(current, plan);
   const nowMs = registry.clock.now();
   const pace = context.pace ?? (current && paceFor(registry.clock, current.json.length));
-  if (pace !== undefined && current !== undefined) await runAtPace(parseAhead(current.json), pace);
+  if (pace !== undefined && current !== undefined) await parsedAt(pace, current);
   const read = current === undefined ? undefined : readCurrent(registry, { target, current });
   const before = read instanceof Promise ? await read : read;
   const live = before && view ? await runAtPace(view.showOwned(before.live), pace) : before?.live;
@@ -333,10 +332,10 @@ async function attemptDeletion(
   const target = targetOn(current, plan);
   checkPreconditions(plan, current);
   const pace = context.pace ?? paceFor(registry.clock, current.json.length);
-  if (pace !== undefined) await runAtPace(parseAhead(current.json), pace);
+  if (pace !== undefined) await parsedAt(pace, current);
   const old = decodeEntry(current);
   // The decoding above consumed the parsed value; `shownObject` decodes the entry again.
-  if (pace !== undefined) await runAtPace(parseAhead(current.json), pace);
+  if (pace !== undefined) await parsedAt(pace, current);
   const shown = shownObject(target, current, 'recent');
   const live = shown instanceof Promise ? await shown : shown;
 
@@ -368,7 +367,7 @@ async function attemptDeletion(
 
   // Store. The removal of an object that is marked first is another deletion to admission.
   const reviewRemoval = async (marked: Entry) => {
-    if (pace !== undefined) await runAtPace(parseAhead(marked.json), pace);
+    if (pace !== undefined) await parsedAt(pace, marked);
     await review(await shownObject(target, marked, 'recent'));
   };
   const ends = isGraceful ? 'unless finalizers hold it' : 'later';

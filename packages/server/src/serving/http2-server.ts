@@ -7,7 +7,13 @@ import {
   type ResponseHead,
   type StreamOwner,
 } from '@wheelhouse/http2';
-import { ignoreErrors, listenEach, listen as listenOn, random } from '@wheelhouse/machinery';
+import {
+  ignoreErrors,
+  listenEach,
+  listen as listenOn,
+  random,
+  type WholeResponse,
+} from '@wheelhouse/machinery';
 import { ExchangeBase, type ExchangeHost } from './exchange-base.ts';
 import { readAsStream } from './http1-server.ts';
 import type { ServerCore } from './server-core.ts';
@@ -72,6 +78,15 @@ export class Http2Exchange extends ExchangeBase implements StreamOwner {
 
   destroy(): void {
     this.sink.cancel();
+  }
+
+  override get heldBytes(): number {
+    return super.heldBytes + this.source.unreadBytes;
+  }
+
+  override shed(refusal: WholeResponse): void {
+    super.shed(refusal);
+    this.source.drop();
   }
 }
 

@@ -39,6 +39,17 @@ test('TRUST-4: two snapshots are kept for half a minute, but only one if they ar
   expect(large.loads).toEqual([1, 2, 1]);
 });
 
+test('LIST-6: a snapshot is kept while its chunks are read, but not longer than history', async () => {
+  const { clock, loads, historic } = open();
+  for (let chunk = 0; chunk < 15; chunk += 1) {
+    await historic.at(1);
+    clock.advance(20_000);
+  }
+  expect(loads).toEqual([1]);
+  await historic.at(1);
+  expect(loads).toEqual([1, 1]);
+});
+
 test('TRUST-4: a snapshot that is no longer kept is freed', async () => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;

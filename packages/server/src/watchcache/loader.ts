@@ -246,6 +246,7 @@ function tooManyEvents(revision: Revision): StoreError {
 const snapshotsMax = 2;
 /** Maximum number of bytes of JSON that snapshots have of their own, unless there is only one. */
 const snapshotBytesMax = 64 * 1024 * 1024;
+/** Milliseconds that a snapshot is kept after its last use. */
 const retentionMs = 30_000;
 /** Milliseconds that a load waits for those before it; most requests have then timed out. */
 const patienceMs = 30_000;
@@ -254,6 +255,8 @@ interface HistoricSnapshot {
   readonly loading: Promise<Snapshot>;
   /** See `LoadedSnapshot`. */
   bytes: number;
+  /** Monotonic milliseconds until which it may be kept; undefined while it is loaded. */
+  endMs: number | undefined;
   expiry: Timer | undefined;
 }
 
@@ -264,7 +267,7 @@ interface HistoricSnapshot {
 export class HistoricSnapshots {
   readonly #load: (revision: Revision) => Promise<Pick<LoadedSnapshot, 'snapshot' | 'bytes'>>;
   readonly #clock: Clock;
-  readonly #retentionMs: number;
+  readonly #historyMs: number;
   readonly #kept = new Map<Revision, HistoricSnapshot>();
   #last: Promise<void> = Promise.resolve();
 
@@ -275,7 +278,7 @@ export class HistoricSnapshots {
     load: (revision: Revision) => Promise<Pick<LoadedSnapshot, 'snapshot' | 'bytes'>>;
   }) {
     this.#clock = options.clock;
-    this.#retentionMs = Math.min(retentionMs, options.historyMs);
+    this.#historyMs = options.historyMs;
     this.#load = options.load;
   }
 
@@ -285,7 +288,10 @@ export class HistoricSnapshots {
    */
   at(revision: Revision): Promise<Snapshot> {
     const kept = this.#kept.get(revision);
-    if (kept !== undefined) return kept.loading;
+    if (kept !== undefined) {
+      this.#extend(revision, kept);
+      return kept.loading;
+    }
     const dueMs = this.#clock.monotonic() + patienceMs;
     const loaded = this.#last.then(() => {
       if (this.#clock.monotonic() > dueMs) throw tooManyLoads();
@@ -295,6 +301,7 @@ export class HistoricSnapshots {
     const added: HistoricSnapshot = {
       loading: loaded.then(({ snapshot }) => snapshot),
       bytes: 0,
+      endMs: undefined,
       expiry: undefined,
     };
     this.#last = loaded.then(
@@ -309,8 +316,17 @@ export class HistoricSnapshots {
   #retain(revision: Revision, added: HistoricSnapshot, bytes: number): void {
     if (this.#kept.get(revision) !== added) return;
     added.bytes = bytes;
-    added.expiry = this.#clock.after(this.#retentionMs, () => this.#drop(revision, added));
+    added.endMs = this.#clock.monotonic() + this.#historyMs;
+    this.#extend(revision, added);
     this.#trim();
+  }
+
+  /** Keeps a loaded snapshot for a while after each use, for clients that read chunks slowly. */
+  #extend(revision: Revision, used: HistoricSnapshot): void {
+    if (used.endMs === undefined) return;
+    used.expiry?.stop();
+    const delayMs = Math.min(retentionMs, used.endMs - this.#clock.monotonic());
+    used.expiry = this.#clock.after(delayMs, () => this.#drop(revision, used));
   }
 
   #drop(revision: Revision, dropped: HistoricSnapshot): void {

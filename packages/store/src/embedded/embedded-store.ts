@@ -17,7 +17,7 @@ import {
   type Revision,
   type Store,
   type StoredRecord,
-  type StoreError,
+  StoreError,
   type StoreEvent,
   type StoreSnapshot,
   type StoreWatch,
@@ -36,6 +36,8 @@ import { ensureLog, logDirectory, prepareDirectory } from './store-directory.ts'
 const batchWritesMax = 2048;
 const batchBytesMax = 2 ** 20;
 const scanChunkMax = 1000;
+/** Maximum time that closing waits for the disk, milliseconds. */
+const closeTimeoutMs = 30_000;
 /** Maximum number of keys that one step of a snapshot visits. */
 const snapshotChainsMax = 500;
 /** Maximum length of a key, bytes of UTF-8; the limit of older data directories. */
@@ -83,7 +85,7 @@ export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<
       usedBytes: () => log.liveBytes,
       reserve: log.spares,
     });
-    return new LogStore({ log, guard, lock, logger });
+    return new LogStore({ log, guard, lock, clock, logger });
   } catch (error) {
     lock.release();
     throw error;
@@ -116,7 +118,10 @@ class LogStore implements EmbeddedStore {
   readonly #lock: DirectoryLock;
   readonly #logger: Logger;
   readonly #hub: WatchHub;
+  readonly #clock: Clock;
   #queue: Task[] = [];
+  /** The tasks of the batch in progress. */
+  #batch: readonly Task[] = [];
   #writing = false;
   #closing: Promise<void> | undefined;
   /** Close functions of open snapshots. */
@@ -128,10 +133,12 @@ class LogStore implements EmbeddedStore {
     log: RecordLog;
     guard: SpaceGuard;
     lock: DirectoryLock;
+    clock: Clock;
     logger: Logger;
   }) {
     const { log } = options;
     this.#log = log;
+    this.#clock = options.clock;
     this.#guard = options.guard;
     this.#lock = options.lock;
     this.#logger = options.logger;
@@ -276,7 +283,24 @@ class LogStore implements EmbeddedStore {
     return this.#closing;
   }
 
-  async #shutDown(): Promise<void> {
+  /**
+   * Closes the store. Rejects with `disk-failed` if the disk does not respond in time: the files
+   * stay open, and the directory locked, until it does or the process ends.
+   */
+  #shutDown(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const limit = this.#clock.after(closeTimeoutMs, () => {
+        this.#hub.end(closedStore());
+        const message = 'the disk of the store does not respond';
+        reject(new StoreError({ code: 'disk-failed', message }));
+      });
+      this.#closeFiles()
+        .finally(() => limit.stop())
+        .then(resolve, reject);
+    });
+  }
+
+  async #closeFiles(): Promise<void> {
     await this.#drained();
     for (const close of [...this.#snapshots]) close();
     this.#hub.end(closedStore());
@@ -374,18 +398,24 @@ class LogStore implements EmbeddedStore {
     if (this.#writing) return;
     this.#writing = true;
     const end = (error: unknown) => {
-      this.#writing = false;
-      for (const { failed } of this.#queue.splice(0)) failed(error);
+      for (const { failed } of [...this.#batch, ...this.#queue.splice(0)]) failed(error);
+      this.#endWriting();
     };
     defer({ where: 'store', end }, () => this.#writeQueue());
   }
 
   async #writeQueue(): Promise<void> {
     while (this.#queue.length > 0) {
-      await this.#writeBatch(this.#takeTasks());
+      this.#batch = this.#takeTasks();
+      await this.#writeBatch(this.#batch);
       // Writers whose writes have just completed may write again and join the next batch.
       if (this.#queue.length < batchWritesMax) await nextTurn();
     }
+    this.#endWriting();
+  }
+
+  #endWriting(): void {
+    this.#batch = [];
     this.#writing = false;
     for (const resolve of this.#idle.splice(0)) resolve();
   }
@@ -422,12 +452,15 @@ class LogStore implements EmbeddedStore {
       for (const task of prepared) task.failed(error);
       return;
     }
-    if (batch.dirty) {
+    try {
+      if (!batch.dirty) return;
       if (this.#failure !== undefined) this.#logger.info('the store accepts writes again');
       this.#failure = undefined;
       if (batch.events.length > 0) this.#hub.publish(batch.events);
+    } finally {
+      // The writes are durable even if the delivery of their events fails.
+      for (const task of prepared) task.done();
     }
-    for (const task of prepared) task.done();
   }
 
   /** Returns the tasks that fit into the free space and fails the others. */

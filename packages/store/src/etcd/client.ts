@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import type { ConnectionOptions } from 'node:tls';
 import {
   type Clock,
@@ -20,14 +21,30 @@ import {
 import { type ClientIdentity, type ConnectTls, GrpcChannel } from './grpc-channel.ts';
 import type { Method } from './protocol.ts';
 
+/** The place of a server, as `GrpcChannel` connects to it. */
+interface ServerAddress {
+  readonly origin: string;
+  /** The name or address that the server's certificate must have. */
+  readonly host: string;
+  readonly socketPath?: string;
+}
+
 /**
- * Returns the `host:port` of a server's URL and whether it uses TLS. A URL without a scheme uses
- * TLS if there are certificates. Throws StoreError `unavailable` for an invalid URL.
+ * Returns the place that a server's URL names. A URL without a scheme, and `unix:`, use TLS if there
+ * are certificates; `unixs:` always does, and the name in the certificate is then the name of the
+ * socket. Throws StoreError `unavailable` for an invalid URL.
  */
 export function addressOf(
   server: string,
   { hasCertificates }: { readonly hasCertificates: boolean },
-): { readonly host: string; readonly address: string; readonly secure: boolean } {
+): ServerAddress {
+  const [, kind, socketPath = ''] = /^(unixs?):(?:\/\/)?(.+)$/.exec(server) ?? [];
+  const socketName = basename(socketPath);
+  if (socketName !== '') {
+    const host = socketName.replace(/:[^:]*$/, '');
+    const secure = hasCertificates || kind === 'unixs';
+    return { origin: secure ? 'https://localhost' : 'http://localhost', host, socketPath };
+  }
   const scheme = hasCertificates ? 'https' : 'http';
   const text = server.includes('://') ? server : `${scheme}://${server}`;
   const url = URL.canParse(text) ? new URL(text) : undefined;
@@ -36,18 +53,12 @@ export function addressOf(
     const message = `the etcd server ${JSON.stringify(server)} is not a URL such as https://host:2379`;
     throw new StoreError({ code: 'unavailable', message });
   }
-  const secure = url.protocol === 'https:';
-  const port = url.port === '' ? (secure ? '443' : '80') : url.port;
-  const host = url.hostname.replace(/^\[|\]$/g, '');
-  return { host, address: `${url.hostname}:${port}`, secure };
+  return { origin: url.origin, host: url.hostname.replace(/^\[|\]$/g, '') };
 }
 
 /** How to reach etcd and authenticate to it. Certificates and keys are PEM. */
 export interface EtcdConnection {
-  /**
-   * URLs of the members, such as `https://host:2379`. Without a scheme, they use TLS if a CA or an
-   * identity is set.
-   */
+  /** URLs of the members, such as `https://host:2379` or `unix:///run/etcd.sock`: `addressOf`. */
   readonly servers: readonly string[];
   readonly ca?: Buffer;
   /** Called for each connection, so that a certificate can be renewed. */
@@ -236,17 +247,16 @@ function memberOf(
   const { connection, clock } = options;
   const { ca, identity, connectTls } = connection;
   const hasCertificates = ca !== undefined || identity !== undefined;
-  const { host, address, secure } = addressOf(server, { hasCertificates });
+  const { host, ...place } = addressOf(server, { hasCertificates });
   const tls: ConnectionOptions = {
     ...trustOptions(ca),
     // SNI cannot carry an address; the certificate is still verified against it.
-    ...(ipVersion(host) === 0 ? {} : { servername: '' }),
+    servername: ipVersion(host) === 0 ? host : '',
     checkServerIdentity: returningErrors((_name, certificate) =>
       checkServerNames(host, certificate),
     ),
   };
-  const origin = `${secure ? 'https' : 'http'}://${address}`;
-  return new GrpcChannel({ origin, metadata, tls, connectTls, identity, clock });
+  return new GrpcChannel({ ...place, metadata, tls, connectTls, identity, clock });
 }
 
 /** Decodes a response. Throws if it is absent or malformed. */

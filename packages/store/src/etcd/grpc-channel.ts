@@ -59,7 +59,7 @@ const windows = { stream: 4 * 2 ** 20, connection: 16 * 2 ** 20 };
 /** The server of a channel and how to connect to it. */
 export interface ChannelOptions {
   /**
-   * URL of the server, such as `https://10.0.0.1:2379`; for a Unix socket, `http://` and the
+   * URL of the server, such as `https://10.0.0.1:2379`; for a Unix socket, the scheme and the
    * authority to send.
    */
   readonly origin: string;
@@ -248,12 +248,11 @@ export class GrpcChannel {
   #openSocket(): Socket {
     const { socketPath, tls, connectTls = connect, identity } = this.#options;
     const { host, port, scheme } = this.#target;
-    if (socketPath !== undefined) return connectSocket(socketPath);
-    if (scheme === 'http') return connectSocket({ host, port, noDelay: true });
+    const place = socketPath === undefined ? { host, port } : { path: socketPath };
+    if (scheme === 'http') return connectSocket({ ...place, noDelay: true });
     const own = identity?.();
     const socket = connectTls({
-      host,
-      port,
+      ...place,
       ALPNProtocols: ['h2'],
       // SNI cannot carry an address.
       servername: ipVersion(host) === 0 ? host : '',

@@ -72,6 +72,11 @@ describe('STORE-2: the flags of etcd', () => {
     );
   });
 
+  test('take the addresses of Unix sockets', () => {
+    const places = ['unix:///run/etcd.sock', 'unixs://localhost:2379', 'unix:etcd'];
+    expect(configOf(`--etcd-servers=${places.join(',')}`).store).toMatchObject({ servers: places });
+  });
+
   const servers = '--etcd-servers=http://a:1';
   test.each([
     ['--storage-backend=etcd3', '--etcd-servers must be specified'],
@@ -82,6 +87,7 @@ describe('STORE-2: the flags of etcd', () => {
     [`${servers} --storage-media-type=application/yaml`, 'allowed values: application/json'],
     [`${servers} --etcd-certfile=a`, '--etcd-certfile and --etcd-keyfile must be given together'],
     ['--etcd-servers=ftp://a:1', 'the etcd server "ftp://a:1" is not a URL such as'],
+    ['--etcd-servers=unix://', 'the etcd server "unix://" is not a URL such as'],
     [`${servers} --etcd-servers-overrides=events#http://b:1`, 'must be of format: group/resource#'],
     [`${servers} --etcd-servers-overrides=/events#b://c`, 'the etcd server "b://c" is not a URL'],
     [

@@ -207,7 +207,7 @@ const storageFlags = {
     group: 'Storage',
     type: 'list',
     default: '',
-    help: 'URLs of the members of an etcd (v3) that stores the objects, as https://host:2379; several servers may share it.',
+    help: 'URLs of the members of an etcd (v3) that stores the objects, as https://host:2379 or unix:///path/to/socket; several servers may share it.',
   },
   ...etcdFlags,
   'storage-media-type': {

@@ -1,4 +1,3 @@
-import { parseAhead } from '@wheelhouse/codec';
 import {
   type Crd,
   type CrdStatus,
@@ -12,7 +11,7 @@ import {
 } from '@wheelhouse/kinds';
 import { type Dialect, formatTime, runAtPace, Slices } from '@wheelhouse/machinery';
 import type { Catalogue } from '../../catalogue/catalogue.ts';
-import { decodeEntry } from '../../registry/object-codec.ts';
+import { decodedAt, decodeEntry } from '../../registry/object-codec.ts';
 import type { EntryChange } from '../../watchcache/contract.ts';
 import type { Entry } from '../../watchcache/entry.ts';
 import { CorruptObjectError } from '../../watchcache/store-errors.ts';
@@ -137,9 +136,7 @@ function followInSteps(
       if (!isLarge(change)) return apply(name, definitionOf(change));
       const slices = new Slices(clock);
       await slices.pause();
-      await runAtPace(parseAhead(change.current.json), slices);
-      await slices.pause();
-      const crd = crdOf(decodeEntry(change.current));
+      const crd = crdOf(await decodedAt(slices, change.current));
       await runAtPace(kinds.check(name, crd), slices);
       await slices.pause();
       apply(name, crd);

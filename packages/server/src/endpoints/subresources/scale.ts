@@ -1,4 +1,3 @@
-import { parseAhead } from '@wheelhouse/codec';
 import {
   apiVersionIn,
   at,
@@ -27,14 +26,13 @@ import {
   notFound,
   paceFor,
   pathNotFound,
-  runAtPace,
   setMember,
 } from '@wheelhouse/machinery';
 import { ownersForScale, ownersFromScale, type ScaleMapping } from '@wheelhouse/structured-merge';
 import { sendUnstored } from '../../answer/respond.ts';
 import type { ObjectView, Target, Transform, UpdatePlan } from '../../registry/contract.ts';
 import { shownObject } from '../../registry/conversion/views.ts';
-import { objectKey } from '../../registry/object-codec.ts';
+import { objectKey, parsedAt } from '../../registry/object-codec.ts';
 import { checkPathAgreement, preconditionFailed } from '../../registry/object-meta.ts';
 import { groupResourceOf } from '../../registry/registry.ts';
 import { write } from '../../registry/write.ts';
@@ -185,7 +183,7 @@ async function writeScale(
 /** The object of an entry, decoded at the pace of its size. */
 async function objectOf({ context, target }: ApiCall, entry: Entry): Promise<ApiObject> {
   const pace = paceFor(context.clock, entry.json.length);
-  if (pace !== undefined) await runAtPace(parseAhead(entry.json), pace);
+  if (pace !== undefined) await parsedAt(pace, entry);
   return shownObject(target, entry);
 }
 

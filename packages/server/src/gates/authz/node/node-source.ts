@@ -1,14 +1,7 @@
-import { parseAhead } from '@wheelhouse/codec';
 import { type CatalogueSnapshot, textAt } from '@wheelhouse/kinds';
-import {
-  type ApiObject,
-  type Clock,
-  type Dialect,
-  paceFor,
-  runAtPace,
-} from '@wheelhouse/machinery';
+import { type ApiObject, type Clock, type Dialect, paceFor } from '@wheelhouse/machinery';
 import { type CachePool, follow } from '../../../registry/caches.ts';
-import { decodeEntry } from '../../../registry/object-codec.ts';
+import { decodedAt, decodeEntry } from '../../../registry/object-codec.ts';
 import type { Entry } from '../../../watchcache/entry.ts';
 import { NodeGraph } from './node-graph.ts';
 
@@ -98,10 +91,10 @@ class DecodedObjects {
       // The turn that reports a change has done much work already.
       await pace.pause();
       if (this.#pending.get(id) !== entry) return;
-      await runAtPace(parseAhead(entry.json), pace);
+      const object = await decodedAt(pace, entry);
       if (this.#pending.get(id) !== entry) return;
       this.#pending.delete(id);
-      use(decodeEntry(entry));
+      use(object);
     };
     const running = decode().finally(() => this.#running.delete(running));
     this.#running.add(running);
