@@ -4,7 +4,8 @@ import { passing, skippingClock } from '../support/skipping-clock.ts';
 import { withServer } from '../support/with-server.ts';
 
 const clock = skippingClock();
-const server = await withServer({ clock });
+const minRequestTimeoutMs = 600_000;
+const server = await withServer({ clock, limits: { minRequestTimeoutMs } });
 
 const path = (namespace: string, name = '') =>
   `/api/v1/namespaces/${namespace}/configmaps${name === '' ? '' : `/${name}`}`;
@@ -390,6 +391,18 @@ describe('the end', () => {
     expect(clock.monotonic() - startMs).toBeGreaterThan(9900);
     expect(clock.monotonic() - startMs).toBeLessThan(30_000);
     expect(watch.events).toEqual([]);
+  });
+
+  test('WATCH-7: without it, the stream ends after the minimum to twice the minimum', async () => {
+    const namespace = await freshNamespace(server);
+    const watches = await Promise.all(
+      Array.from({ length: 4 }, () => server.watch(`${path(namespace)}?watch=true`)),
+    );
+    clock.skip(minRequestTimeoutMs - 60_000);
+    await make(namespace, 'late');
+    for (const watch of watches) await watch.until((events) => events.length === 1);
+    clock.skip(minRequestTimeoutMs + 60_000);
+    await passing(clock, Promise.all(watches.map((watch) => watch.ended)));
   });
 
   test('WATCH-7: a negative timeoutSeconds ends the stream at once', async () => {

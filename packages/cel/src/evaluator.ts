@@ -46,6 +46,7 @@ import {
   type Value,
 } from './values.ts';
 
+/** A compiled expression that can be evaluated any number of times. */
 export interface Program {
   /**
    * Evaluates the program. Throws `CelError` on failure and `CelCostError` above `costMax`.

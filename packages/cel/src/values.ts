@@ -106,6 +106,7 @@ export class Unreadable {
 /** How set and map lists of custom objects are compared and concatenated. */
 export type ListKind = 'set' | { readonly keys: readonly string[] };
 
+/** A list. `listKind` is set for lists of type set or map in custom objects. */
 export class List {
   readonly items: readonly Value[];
   readonly listKind: ListKind | undefined;
@@ -139,6 +140,7 @@ export interface MapValue {
   pairsWith?(other: MapValue, tally?: Tally): Iterable<Pair | undefined>;
 }
 
+/** A value in an expression. An int is a `bigint`, a uint a `Uint`, and a double a `number`. */
 export type Value =
   | null
   | boolean
@@ -226,6 +228,7 @@ export function entryKey(key: Value): string | undefined {
   return mapKey(key);
 }
 
+/** Whether a value is a map, in any of its representations. */
 export function isMapValue(value: Value): value is MapValue {
   return typeof value === 'object' && value !== null && 'isMap' in value;
 }

@@ -78,6 +78,7 @@ export function labelsText(labels: JsonValue | undefined): string {
   return names.map((name) => `${name}=${String(labels[name])}`).join(',') || '<none>';
 }
 
+/** The column with the name of the object. */
 export const nameColumn: ColumnDef = column(
   'Name',
   (object) => textAt(object, 'metadata', 'name'),

@@ -106,6 +106,7 @@ export interface ScalePaths {
   readonly labelSelectorPath?: string;
 }
 
+/** How the `scale` subresource of a kind works. */
 export interface ScaleBehavior {
   /** Paths of versions that declare none; absent: such a version has no Scale. */
   readonly paths: ScalePaths | undefined;

@@ -47,6 +47,7 @@ export interface ResourceDef {
   readonly example?: () => JsonObject;
 }
 
+/** A verb on objects of a kind. */
 export type ApiVerb =
   | 'create'
   | 'delete'
@@ -69,6 +70,7 @@ export const standardVerbs: readonly ApiVerb[] = [
   'watch',
 ];
 
+/** One version of a kind. */
 export interface VersionDef {
   readonly version: string;
   readonly served: boolean;
@@ -131,6 +133,7 @@ export interface StorageDef<O = ApiObject> {
   readonly asRead?: (object: ApiObject) => ApiObject;
 }
 
+/** A subresource of a kind. */
 export interface SubresourceDef {
   readonly name: string;
   readonly verbs: readonly ('create' | 'delete' | 'get' | 'patch' | 'update')[];
@@ -147,6 +150,7 @@ export function subresourcesOf(def: ResourceDef, version: string): readonly Subr
   return def.subresources.filter(({ versions }) => versions?.includes(version) ?? true);
 }
 
+/** A printed column of a kind. */
 export interface ColumnDef<O = JsonObject> {
   readonly name: string;
   readonly type: string;
@@ -309,7 +313,9 @@ export type AllocationOutcome =
   /** The store failed, so the write may have happened. */
   | { readonly type: 'unknown' };
 
+/** What a write has allocated. */
 export interface Allocation {
+  /** Keeps or frees what was allocated. */
   settle(outcome: AllocationOutcome): MaybePromise<void>;
 }
 

@@ -30,6 +30,7 @@ export interface StoredRecord {
  */
 export type Expectation = Revision;
 
+/** A write of a key's value on condition of the key's state. */
 export interface PutRequest {
   readonly key: string;
   readonly value: Buffer;
@@ -46,6 +47,7 @@ export interface PutRequest {
   readonly purpose?: 'growth' | 'removal';
 }
 
+/** The deletion of a key on condition of its state. */
 export interface DeleteRequest {
   readonly key: string;
   /** Never 0: deleting an absent key fails the expectation. */
@@ -60,6 +62,7 @@ export type WriteResult =
   | { readonly ok: true; readonly revision: Revision }
   | { readonly ok: false; readonly current: StoredRecord | undefined };
 
+/** Selects the records that `range` returns. */
 export interface RangeRequest {
   /** Selects all keys with this prefix. */
   readonly prefix: string;
@@ -73,6 +76,7 @@ export interface RangeRequest {
   readonly revision?: Revision;
 }
 
+/** The records of a range, all of one revision. */
 export interface RangeResult {
   /** In byte order of keys. */
   readonly records: readonly StoredRecord[];
@@ -82,6 +86,7 @@ export interface RangeResult {
   readonly more: boolean;
 }
 
+/** A change of one key. */
 export type StoreEvent =
   | ({
       readonly type: 'put';
@@ -90,6 +95,7 @@ export type StoreEvent =
     } & Omit<StoredRecord, 'modRevision'>)
   | { readonly type: 'delete'; readonly key: string; readonly revision: Revision };
 
+/** Selects the changes that a watch receives. */
 export interface WatchRequest {
   readonly prefix: string;
   /** Events with a revision greater than this one are delivered. */
@@ -108,6 +114,7 @@ export interface WatchRequest {
   readonly onEnd: (reason: StoreError) => void;
 }
 
+/** An open watch. */
 export interface StoreWatch {
   /** The revision up to and including which `onEvents` has received all events. */
   readonly progress: Revision;
@@ -131,6 +138,7 @@ export interface StoreSnapshot {
   close(): void;
 }
 
+/** A store; every implementation passes `suite.ts` and follows `model.ts`. */
 export interface Store {
   /**
    * Who writes to the store. `own`: only this process, so a watch that has caught up has the newest

@@ -31,17 +31,17 @@ export const deletionFlags: readonly FlagSpec[] = [
 ];
 
 /**
- * Flags of commands that delete objects only to create them again, and wait until they are gone.
- * @param limit of the wait by default
+ * Flags of commands that delete an object only to create it again.
+ * @param limit how long they wait by default until the old object is gone
  */
 export const recreationFlags = (limit: string): readonly FlagSpec[] => [
   ...terminationFlags,
   {
     name: 'timeout',
     type: 'duration',
-    help: `How long to wait until a deleted object is gone; 0 for ${limit}`,
+    help: `How long --force waits until the old object is gone; 0 for ${limit}`,
   },
-  { name: 'wait', type: 'boolean', help: 'Ignored; a deletion before a creation is awaited' },
+  { name: 'wait', type: 'boolean', help: 'Ignored; --force always waits' },
 ];
 
 const policies: ReadonlyMap<string, string> = new Map([

@@ -18,6 +18,7 @@ export type TypesByName = Pick<ReadonlyMap<string, Type>, 'get'>;
 
 const simple = (name: string): Type => ({ name, args: [] });
 
+/** The type of values that are only known at run time. */
 export const dynType = simple('dyn');
 /** A protobuf `Any`, which behaves like dyn except for its name. */
 export const anyType = simple('any');
@@ -43,7 +44,9 @@ export function composite(name: string, args: readonly Type[]): Type {
   return isOpen ? { name, args, inner, isOpen } : { name, args, inner };
 }
 
+/** The type of lists of `item`. */
 export const listType = (item: Type): Type => composite('list', [item]);
+/** The type of maps from `key` to `value`. */
 export const mapType = (key: Type, value: Type): Type => composite('map', [key, value]);
 export const optionalType = (value: Type): Type => composite('optional_type', [value]);
 export const typeType = (of: Type): Type => composite('type', [of]);

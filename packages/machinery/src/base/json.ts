@@ -3,7 +3,9 @@
  * cannot represent exactly (CODEC-8); all other numbers are of type `number`.
  */
 export type JsonValue = null | boolean | number | bigint | string | JsonArray | JsonObject;
+/** A JSON array. */
 export type JsonArray = JsonValue[];
+/** A JSON object. An undefined member counts as absent. */
 export interface JsonObject {
   [member: string]: JsonValue | undefined;
 }

@@ -113,15 +113,18 @@ export interface SummaryDefinition extends MetricDefinition {
   readonly now: () => number;
 }
 
+/** A series that only grows. */
 export interface Counter {
   add(by: number): void;
 }
 
+/** A series that can grow and shrink. */
 export interface Gauge {
   set(value: number): void;
   add(by: number): void;
 }
 
+/** A series of observations, counted in buckets. */
 export interface Histogram {
   /** `times` counts the observation several times. */
   observe(value: number, times?: number): void;

@@ -117,6 +117,7 @@ export const statusReasons = {
   },
 } as const satisfies Readonly<Record<string, StatusReasonFacts>>;
 
+/** The reason of a Status. */
 export type StatusReason = keyof typeof statusReasons;
 
 /** Every reason of a field error, as in the causes of a Status with reason Invalid. */

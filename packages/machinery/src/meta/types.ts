@@ -48,6 +48,7 @@ export function itemsOfList(object: JsonObject): readonly JsonValue[] | undefine
   return items.map((item) => (isObject(item) ? { apiVersion, kind: itemKind, ...item } : item));
 }
 
+/** An owner of an object, as `metadata.ownerReferences` lists it. */
 export interface OwnerReference extends JsonObject {
   apiVersion: string;
   kind: string;
@@ -57,6 +58,7 @@ export interface OwnerReference extends JsonObject {
   blockOwnerDeletion?: boolean;
 }
 
+/** The fields that one manager owns in one version, as `metadata.managedFields` lists them. */
 export interface ManagedFieldsEntry extends JsonObject {
   manager?: string;
   operation: 'Apply' | 'Update';
@@ -67,6 +69,7 @@ export interface ManagedFieldsEntry extends JsonObject {
   subresource?: string;
 }
 
+/** The metadata of an object. */
 export interface ObjectMeta extends JsonObject {
   name?: string;
   generateName?: string;

@@ -42,6 +42,7 @@ const itemsPerStep = 64;
  */
 export const jsonPatchStepsMax = 2_000_000;
 
+/** One operation of a JSON patch, whose members are not yet checked. */
 export interface JsonPatchOperation {
   readonly op: string;
   readonly path: string | undefined;

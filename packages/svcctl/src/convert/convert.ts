@@ -29,10 +29,14 @@ import { convertToVersion, findBuiltinKind, UnsuitableVersionError } from './con
 
 /** Flags of `wheelhouse convert`. */
 const convertFlags: readonly FlagSpec[] = [
-  { name: 'from', type: 'text', help: 'Encoding of the input: json, yaml, protobuf, or cbor' },
-  { name: 'to', type: 'text', help: 'Encoding of the output: json, yaml, protobuf, or cbor' },
+  { name: 'from', type: 'text', help: 'Encoding of the input; detected by default' },
+  { name: 'to', type: 'text', help: 'Encoding of the output; json by default' },
   { name: 'dialect', type: 'text', help: 'Dialect of group names: svc (default) or kubernetes' },
-  { name: 'output-version', type: 'text', help: 'apiVersion of the output, such as apps/v1' },
+  {
+    name: 'output-version',
+    type: 'text',
+    help: 'apiVersion of the output, such as apps/v1; unchanged by default',
+  },
   { name: 'help', short: 'h', type: 'boolean', help: 'Show help' },
 ];
 
@@ -102,7 +106,7 @@ async function readAll(input: ConvertIo['input']): Promise<Buffer> {
 
 function convertHelp(): string {
   const lines = convertFlags.map((flag) => `  --${flag.name.padEnd(16)} ${flag.help}\n`);
-  return `Usage:\n  wheelhouse convert [flags] < object > object\n\nFlags:\n${lines.join('')}`;
+  return `Converts one object. Encodings: ${convertForms.join(', ')}.\n\nUsage:\n  wheelhouse convert [flags] < object > object\n\nFlags:\n${lines.join('')}`;
 }
 
 const convertForms = ['json', 'yaml', 'protobuf', 'cbor'] as const;

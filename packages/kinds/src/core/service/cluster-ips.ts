@@ -22,6 +22,7 @@ import {
 } from './spec.ts';
 
 const families = ['IPv4', 'IPv6'] as const;
+/** A family of addresses. */
 export type Family = (typeof families)[number];
 
 /** The address families of the server, its primary one first. */
