@@ -1,10 +1,12 @@
 import http from 'node:http';
 import http2 from 'node:http2';
 import https from 'node:https';
+import net from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { APIService } from '@wheelhouse/kinds/types/apiregistration/v1';
 import { systemClock } from '@wheelhouse/machinery';
 import { beforeEach, expect, test } from 'vitest';
+import { atEnd } from '../support/cleanup.ts';
 import { adminToken, eventually, type ResponseOf } from '../support/harness.ts';
 import { skippingClock } from '../support/skipping-clock.ts';
 import {
@@ -13,6 +15,7 @@ import {
   handOver,
   json,
   leadHere,
+  startExtensionServer,
   withExtension,
 } from './extension-server.ts';
 
@@ -503,6 +506,34 @@ test('ADM-4: a request that returns to its proxy is not forwarded again', async 
   const answer = await server.get(things, { headers: { via: `${via}, 1.1 other` } });
   expect([answer.status, answer.text]).toEqual([508, 'the APIService leads back to this server\n']);
   expect(extension.got).toHaveLength(1);
+});
+
+test('ADM-4: a server that cannot be reached is reported, also to a watch and an upgrade', async () => {
+  const gone = await startExtensionServer();
+  await handOver(server, gone, { group: 'gone.example.com' });
+  await gone.stop();
+  const path = '/apis/gone.example.com/v1/things';
+  const headers = { connection: 'Upgrade', upgrade: 'websocket' };
+  const upgrade = await answerTo(http1(`${path}/a/exec`, { headers }));
+  let text = '';
+  for await (const piece of upgrade) text += piece;
+  const refused = `dial tcp localhost:${gone.port}: connect: connection refused`;
+  expect([upgrade.statusCode, text]).toEqual([503, `error dialing backend: ${refused}\n`]);
+  let connections = 0;
+  const silent = net.createServer((socket) => {
+    connections += 1;
+    socket.on('error', () => {});
+    atEnd(() => socket.destroy());
+  });
+  await new Promise<void>((resolve) => silent.listen(gone.port, '127.0.0.1', resolve));
+  atEnd(() => silent.close());
+  const watch = server.get(`${path}?watch=true`);
+  await eventually(async () => connections > 0, 'the connection');
+  clock.skip(30_000);
+  expect(await watch).toMatchObject({
+    status: 503,
+    text: 'error trying to reach service: net/http: TLS handshake timeout\n',
+  });
 });
 
 test('ADM-4: a server whose Service was deleted is not called any more', async () => {

@@ -1,6 +1,4 @@
-import http from 'node:http';
 import https from 'node:https';
-import net from 'node:net';
 import tls from 'node:tls';
 import {
   type ApiClient,
@@ -11,48 +9,15 @@ import {
 import { systemClock } from '@wheelhouse/machinery';
 import { ensureCa, issueCertificate } from '@wheelhouse/server/testing';
 import { afterEach, expect, test } from 'vitest';
-import { temporaryFolder } from '../support/cleanup.ts';
+import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
 import { adminToken, configMap } from '../support/harness.ts';
+import { startTunnelProxy } from '../support/tunnel-proxy.ts';
 import { withServer } from '../support/with-server.ts';
 
-let proxy: http.Server | undefined;
 let client: ApiClient | undefined;
-/** The requests to the proxy: their authority and authorization. */
-let connectRequests: (readonly [authority: string, authorization: string | undefined])[] = [];
 
 const server = await withServer();
-afterEach(() => {
-  client?.close();
-  proxy?.closeAllConnections();
-  proxy?.close();
-  connectRequests = [];
-});
-
-/** Starts a proxy that tunnels, or answers with the status; returns its URL. */
-async function startProxy(
-  httpServer: http.Server,
-  options: { status?: number } = {},
-): Promise<string> {
-  proxy = httpServer;
-  httpServer.on('connect', (request: http.IncomingMessage, from: net.Socket) => {
-    const authority = request.url ?? '';
-    connectRequests.push([authority, request.headers['proxy-authorization']]);
-    from.on('error', () => {});
-    if (options.status !== undefined) {
-      from.end(`HTTP/1.1 ${options.status} No\r\n\r\n`);
-      return;
-    }
-    const { hostname, port } = new URL(`http://${authority}`);
-    const to = net.connect(Number(port), hostname, () => {
-      from.write('HTTP/1.1 200 Connection established\r\n\r\n');
-      to.pipe(from).pipe(to);
-    });
-    to.on('error', () => from.destroy());
-    from.on('close', () => to.destroy());
-  });
-  await new Promise<void>((resolve) => httpServer.listen(0, '127.0.0.1', resolve));
-  return `127.0.0.1:${(httpServer.address() as net.AddressInfo).port}`;
-}
+afterEach(() => client?.close());
 
 /** The certificate in PEM that a port on loopback serves. */
 function servedCertificate(port: number): Promise<string> {
@@ -78,7 +43,7 @@ function clientOf(change: Partial<ClientConfig>): ApiClient {
 }
 
 test('a proxy-url tunnels TLS from the client to the server', async () => {
-  const address = await startProxy(http.createServer());
+  const { address, requests } = await untilEnd(startTunnelProxy());
   const through = clientOf({ proxyUrl: `http://jane:p%40ss@${address}` });
   expect(await through.get('/version')).toHaveProperty('gitVersion');
   const path = '/api/v1/namespaces/default/configmaps';
@@ -89,7 +54,7 @@ test('a proxy-url tunnels TLS from the client to the server', async () => {
     break;
   }
   const basic = `Basic ${Buffer.from('jane:p@ss').toString('base64')}`;
-  expect(connectRequests[0]).toEqual([new URL(server.url).host, basic]);
+  expect(requests[0]).toEqual([new URL(server.url).host, basic]);
 });
 
 test('a server is trusted by its own certificate, without its authority', async () => {
@@ -109,7 +74,8 @@ test('a TLS proxy is trusted by the same authorities as the server', async () =>
     hosts: ['127.0.0.1'],
     issuer: ca,
   });
-  const address = await startProxy(https.createServer({ cert, key }));
+  const proxy = startTunnelProxy({ server: https.createServer({ cert, key }) });
+  const { address } = await untilEnd(proxy);
   const proxyUrl = `https://${address}`;
   await expect(clientOf({ proxyUrl }).get('/version')).rejects.toThrow(/certificate/);
   const caPem = `${server.server.caPem}\n${ca.certificatePem}`;
@@ -117,12 +83,12 @@ test('a TLS proxy is trusted by the same authorities as the server', async () =>
 });
 
 test('a proxy that refuses or is unreachable causes a connection error', async () => {
-  const address = await startProxy(http.createServer(), { status: 407 });
+  const { address, requests } = await untilEnd(startTunnelProxy({ status: 407 }));
   await expect(clientOf({ proxyUrl: `http://${address}` }).get('/version')).rejects.toMatchObject({
     name: 'ConnectionError',
     message: 'the proxy answered 407 to CONNECT',
   });
-  expect(connectRequests[0]?.[1]).toBeUndefined();
+  expect(requests[0]?.[1]).toBeUndefined();
   const nowhere = clientOf({ proxyUrl: 'http://127.0.0.1:1' });
   await expect(nowhere.get('/version')).rejects.toMatchObject({ code: 'ECONNREFUSED' });
 });

@@ -1,9 +1,11 @@
 import { X509Certificate } from 'node:crypto';
-import { renameSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import https from 'node:https';
+import net from 'node:net';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
+import { systemClock } from '@wheelhouse/machinery';
 import { readOptions } from '@wheelhouse/server/testing';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { sample } from '../operations/metric-samples.ts';
@@ -16,6 +18,7 @@ import {
   type TestServer,
 } from '../support/harness.ts';
 import { type PlayedKubelet, startKubelet } from '../support/kubelet.ts';
+import { skippingClock } from '../support/skipping-clock.ts';
 import { withServer } from '../support/with-server.ts';
 
 const directory = temporaryFolder();
@@ -217,10 +220,30 @@ describe('logs', () => {
     [403, 'not you', 'Forbidden', 'not you ( pods/log p)'],
     [404, 'x', 'NotFound', 'the server could not find the requested resource ( pods/log p)'],
     [
+      405,
+      'x',
+      'MethodNotAllowed',
+      'the server does not allow this method on the requested resource ( pods/log p)',
+    ],
+    [406, 'unlike', 'NotAcceptable', 'unlike ( pods/log p)'],
+    [409, 'x', 'Conflict', 'the server reported a conflict ( pods/log p)'],
+    [
+      429,
+      'x',
+      'TooManyRequests',
+      'the server has received too many requests and has asked us to try again later ( pods/log p)',
+    ],
+    [
       502,
       'x',
       'InternalError',
       'an error on the server ("x") has prevented the request from succeeding ( pods/log p)',
+    ],
+    [
+      504,
+      'x',
+      'Timeout',
+      'the server was unable to return a response in the time allotted, but may still be processing the request ( pods/log p)',
     ],
     [
       418,
@@ -328,6 +351,23 @@ describe('streams', () => {
     });
   });
 
+  test.runIf(process.platform === 'linux')(
+    'API-1: TCP probes a node that a stream is open to',
+    async () => {
+      const server = await withPod();
+      echo(kubelet);
+      const opened = await upgraded(server, `${pods}/p/attach?container=a`);
+      if (!('socket' in opened)) throw new Error(JSON.stringify(opened));
+      const peer = kubelet.port.toString(16).toUpperCase().padStart(4, '0');
+      // The columns are: number, local and remote address, state, queues, kind of timer and its time.
+      const toKubelet = new RegExp(`^ *\\d+: \\S+ \\S+:${peer} 01 \\S+ (\\d\\d):`, 'gm');
+      const timers = [...readFileSync('/proc/net/tcp', 'utf8').matchAll(toKubelet)];
+      const keepAlive = '02';
+      expect(timers.map(([, kind]) => kind)).toEqual([keepAlive]);
+      opened.socket.destroy();
+    },
+  );
+
   test('API-1: a stopping server ends its streams', async () => {
     const server = await withPod();
     echo(kubelet);
@@ -354,6 +394,32 @@ describe('the connection to a node', () => {
       status: 500,
       body: expect.stringContaining(`error dialing backend: ${refused}`),
     });
+  });
+
+  test('API-1: a kubelet that does not complete the handshake is reported', async () => {
+    const silent = net.createServer((socket) => void sockets.push(socket));
+    const sockets: net.Socket[] = [];
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    const { port } = silent.address() as net.AddressInfo;
+    const clock = skippingClock();
+    const server = await withPod({ clock, embedding: { connectionClock: systemClock } }, { port });
+    const timeOut = async <T>(pending: Promise<T>): Promise<T> => {
+      const before = sockets.length;
+      await eventually(async () => sockets.length > before, 'the connection');
+      clock.skip(30_000);
+      return pending;
+    };
+    const log = await timeOut(server.get(`${pods}/p/log?container=a`));
+    expect([log.status, log.body.message]).toEqual([
+      500,
+      `Get "https://127.0.0.1:${port}/containerLogs/default/p/a": net/http: TLS handshake timeout`,
+    ]);
+    expect(await timeOut(upgraded(server, `${pods}/p/exec?container=a`))).toMatchObject({
+      status: 500,
+      body: expect.stringContaining('error dialing backend: net/http: TLS handshake timeout'),
+    });
+    for (const socket of sockets) socket.destroy();
+    silent.close();
   });
 
   test('API-1: the preferred address type and the default port are used', async () => {

@@ -349,7 +349,7 @@ export class TunnelAgent extends http.Agent {
 }
 
 /** Like TunnelAgent, with TLS to the server inside the tunnel. */
-export class SecureTunnelAgent extends https.Agent {
+class SecureTunnelAgent extends https.Agent {
   readonly #proxyUrl: string;
 
   constructor(proxyUrl: string, options: https.AgentOptions) {
@@ -379,6 +379,16 @@ export class SecureTunnelAgent extends https.Agent {
       );
     });
   }
+}
+
+/** An agent for connections to servers with TLS, through the tunnels of a proxy if there is one. */
+export function secureAgent(
+  options: https.AgentOptions,
+  proxyUrl: string | undefined,
+): VerifyingAgent | SecureTunnelAgent {
+  return proxyUrl === undefined
+    ? new VerifyingAgent(options)
+    : new SecureTunnelAgent(proxyUrl, options);
 }
 
 interface Tunnel {

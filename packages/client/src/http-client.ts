@@ -19,15 +19,14 @@ import {
 import {
   idleMs,
   NotProcessed,
-  SecureTunnelAgent,
   SharedConnection,
   type SharedSession,
+  secureAgent,
   TunnelAgent,
 } from './connections.ts';
 import type { Credential } from './credentials/credential.ts';
 import { expireIdle, retireAgent } from './idle-connections.ts';
 import type { ClientConfig, Impersonation } from './kubeconfig/client-config.ts';
-import { VerifyingAgent } from './server-certificate.ts';
 import type { MessageConnection } from './web-socket.ts';
 
 /** How requests reach a server. */
@@ -104,8 +103,7 @@ function secureRoute(
     const onResponse = expireIdle(agent, idleMs);
     return { agent, onResponse, shared, close: () => shared.close() };
   }
-  const agent =
-    proxyUrl === undefined ? new VerifyingAgent(options) : new SecureTunnelAgent(proxyUrl, options);
+  const agent = secureAgent(options, proxyUrl);
   return { agent, onResponse: expireIdle(agent, idleMs), close: () => retireAgent(agent) };
 }
 

@@ -8,6 +8,7 @@ export {
   errorOf,
   statusError,
 } from './api-client.ts';
+export { secureAgent } from './connections.ts';
 export { CredentialError } from './credentials/credential.ts';
 export { processExecHost } from './credentials/exec-source.ts';
 export {
@@ -49,7 +50,12 @@ export {
 } from './kubeconfig/kubeconfig-context.ts';
 export { loadYaml } from './lazy.ts';
 export { listPages, type WatchEvent, watchEvents } from './list-and-watch.ts';
-export { goNetworkError } from './network-wording.ts';
+export {
+  dialTimeoutCode,
+  goNetworkError,
+  goResponseError,
+  handshakeTimeoutCode,
+} from './network-wording.ts';
 export { connectVerified, VerifyingAgent } from './server-certificate.ts';
 export type { MessageConnection } from './web-socket.ts';
 export { parseYaml, parseYamlDocuments, toYaml } from './yaml.ts';

@@ -1,5 +1,15 @@
-import { ipVersion, legacyNameCode, StatusError } from '@wheelhouse/machinery';
+import {
+  goQuoted,
+  ipVersion,
+  legacyNameCode,
+  StatusError,
+  type StatusReason,
+} from '@wheelhouse/machinery';
 import { ConnectionError } from './http-client.ts';
+
+/** The codes of errors for connections that are not established in time. */
+export const dialTimeoutCode = 'DIAL_TIMEOUT';
+export const handshakeTimeoutCode = 'TLS_HANDSHAKE_TIMEOUT';
 
 const untrusted =
   'tls: failed to verify certificate: x509: certificate signed by unknown authority';
@@ -22,18 +32,20 @@ const wordings: Readonly<Record<string, string>> = {
   CERT_NOT_YET_VALID: expired,
   INVALID_PURPOSE:
     'tls: failed to verify certificate: x509: certificate specifies an incompatible key usage',
+  [handshakeTimeoutCode]: 'net/http: TLS handshake timeout',
   [legacyNameCode]:
     'tls: failed to verify certificate: x509: certificate relies on legacy Common Name field, use SANs instead',
   ERR_TLS_CERT_ALTNAME_INVALID:
     'tls: failed to verify certificate: x509: certificate is not valid for that name',
 };
 
-/** The wording of a failed connection attempt, by Node's error code. */
+/** The wording of a failed connection attempt, by its error code. */
 const dialErrors: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'connection refused',
-  ETIMEDOUT: 'connection timed out',
-  EHOSTUNREACH: 'no route to host',
-  ENETUNREACH: 'network is unreachable',
+  ECONNREFUSED: 'connect: connection refused',
+  ETIMEDOUT: 'connect: connection timed out',
+  EHOSTUNREACH: 'connect: no route to host',
+  ENETUNREACH: 'connect: network is unreachable',
+  [dialTimeoutCode]: 'i/o timeout',
 };
 
 /** Words a network error like client-go. */
@@ -41,8 +53,7 @@ export function goNetworkError(error: unknown): string {
   if (error instanceof StatusError) return error.message;
   const code = error instanceof ConnectionError ? error.code : codeOf(error);
   const host = error instanceof ConnectionError ? error.host : '';
-  if (Object.hasOwn(dialErrors, code))
-    return `dial tcp ${host}: connect: ${dialErrors[code] ?? ''}`;
+  if (Object.hasOwn(dialErrors, code)) return `dial tcp ${host}: ${dialErrors[code] ?? ''}`;
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
     return `dial tcp: lookup ${host.replace(/:\d+$/, '')}: no such host`;
   }
@@ -80,4 +91,48 @@ function nameProblem(message: string): string | undefined {
 function codeOf(error: unknown): string {
   const { code } = (error ?? {}) as { code?: unknown };
   return typeof code === 'string' ? code : '';
+}
+
+/**
+ * client-go's reasons and messages for error responses without a Status; without a message, the
+ * text of the response takes its place.
+ */
+const statusErrors: Readonly<Record<number, readonly [StatusReason, string?]>> = {
+  400: ['BadRequest', 'the server rejected our request for an unknown reason'],
+  401: ['Unauthorized', 'the server has asked for the client to provide credentials'],
+  403: ['Forbidden'],
+  404: ['NotFound', 'the server could not find the requested resource'],
+  405: ['MethodNotAllowed', 'the server does not allow this method on the requested resource'],
+  406: ['NotAcceptable'],
+  409: ['Conflict', 'the server reported a conflict'],
+  415: ['UnsupportedMediaType'],
+  422: ['Invalid', 'the server rejected our request due to an error in our request'],
+  429: [
+    'TooManyRequests',
+    'the server has received too many requests and has asked us to try again later',
+  ],
+  503: ['ServiceUnavailable', 'the server is currently unable to handle the request'],
+  504: [
+    'Timeout',
+    'the server was unable to return a response in the time allotted, but may still be processing the request',
+  ],
+};
+
+/** Words an error response that has a text instead of a Status like client-go. */
+export function goResponseError(
+  code: number,
+  text: string,
+): { readonly reason: StatusReason | ''; readonly message: string } {
+  const [reason, message = text] = statusErrors[code] ?? [];
+  if (reason === 'NotAcceptable' && (text === '' || text === 'unknown')) {
+    const why = 'the server was unable to respond with a content type that the client supports';
+    return { reason, message: why };
+  }
+  if (reason !== undefined) return { reason, message };
+  if (code >= 500) {
+    const why = `an error on the server (${goQuoted(text)}) has prevented the request from succeeding`;
+    return { reason: 'InternalError', message: why };
+  }
+  const why = `the server responded with the status code ${code} but did not return more information`;
+  return { reason: '', message: why };
 }

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
+import { goResponseError } from '@wheelhouse/client';
 import {
   badRequest,
   internalError,
   listen,
   StatusError,
-  type StatusReason,
   serviceUnavailable,
 } from '@wheelhouse/machinery';
 import { answerHeaders } from '../answer/respond.ts';
@@ -18,11 +18,10 @@ import {
   type OutgoingHeaders,
   requestedProtocol,
 } from './proxy-headers.ts';
-import { escapedPath, Relay, type RelayPlan } from './relay.ts';
+import { escapedPath, Relay, type RelayPlan, unreached } from './relay.ts';
 import { proxiedAnswer } from './rewritten-links.ts';
 import { createTransport, hostPort, type Transport } from './transport.ts';
 
-const connectTimeoutMs = 30_000;
 /** Maximum size of a kubelet's error text, bytes. */
 const errorBytesMax = 50_000;
 
@@ -65,11 +64,9 @@ export class Kubelets implements Pick<KubeletPort, 'stream' | 'log' | 'proxy'> {
       target,
       forwards: 'everything',
       redirects: 'passed',
-      connectTimeoutMs,
       headers: () => this.#headers(call, hostPort(place)),
       responseHeaders: () => answerHeaders(call, 'text/plain; charset=utf-8'),
-      errorFor: ({ text, isReached }) =>
-        failure(isReached ? text : `error dialing backend: ${text}`),
+      errorFor: (problem) => failure(unreached(call, problem)),
     });
   }
 
@@ -83,7 +80,6 @@ export class Kubelets implements Pick<KubeletPort, 'stream' | 'log' | 'proxy'> {
       method: 'GET',
       forwards: 'nothing',
       redirects: 'passed',
-      connectTimeoutMs,
       headers: () => ({ host: [hostPort(place)] }),
       responseHeaders: () => answerHeaders(call, 'text/plain'),
       errorFor({ text }) {
@@ -105,21 +101,20 @@ export class Kubelets implements Pick<KubeletPort, 'stream' | 'log' | 'proxy'> {
     const isUpgrade = requestedProtocol(call.exchange) !== undefined;
     const clientHost = call.exchange.header('host') ?? call.exchange.header(':authority') ?? '';
     const links = { prefix: escapedPath(prefix), host: hostPort({ host, port }), clientHost };
-    const failed = isUpgrade ? 'error dialing backend' : 'error trying to reach service';
     const plan: RelayPlan = {
       place: { host: this.#trust.connectTo?.(host) ?? host, port },
       target: escaped + (query < 0 ? '' : call.exchange.url.slice(query)),
       forwards: 'everything',
       redirects: 'passed',
-      connectTimeoutMs,
       headers: () => ({
         ...this.#headers(call, clientHost || hostPort({ host, port })),
         ...(isUpgrade ? {} : { 'x-forwarded-uri': [links.prefix + escaped] }),
       }),
       ...proxiedAnswer(call, links),
-      errorFor({ text, isReached }) {
-        if (isUpgrade) return failure(isReached ? text : `${failed}: ${text}`);
-        return serviceUnavailable(`${failed}: ${text}`);
+      errorFor(problem) {
+        const message = unreached(call, problem);
+        const isAnswer = isUpgrade || problem.isReached;
+        return isAnswer ? failure(message) : serviceUnavailable(message);
       },
     };
     if (trust === 'kubelet') {
@@ -194,44 +189,14 @@ function errorOf(
     }
     if (status === 500) return internalError(text);
     if (status === 400) return badRequest(text);
-    return otherError({ status, text, name });
+    const { reason, message } = goResponseError(status, text);
+    return new StatusError({
+      code: status,
+      reason,
+      message: `${message} ( pods/log ${name})`,
+      details: { kind: 'pods/log', name },
+    });
   });
-}
-
-const errorsByStatus: Readonly<Record<number, readonly [StatusReason, string]>> = {
-  401: ['Unauthorized', 'the server has asked for the client to provide credentials'],
-  404: ['NotFound', 'the server could not find the requested resource'],
-  503: ['ServiceUnavailable', 'the server is currently unable to handle the request'],
-};
-
-function otherError({
-  status,
-  text,
-  name,
-}: {
-  readonly status: number;
-  readonly text: string;
-  readonly name: string;
-}): StatusError {
-  const [reason, message] = errorsByStatus[status] ?? unlistedError(status, text);
-  const details = { kind: 'pods/log', name };
-  return new StatusError({
-    code: status,
-    reason,
-    message: `${message} ( pods/log ${name})`,
-    details,
-  });
-}
-
-function unlistedError(status: number, text: string): readonly [StatusReason | '', string] {
-  if (status === 403) return ['Forbidden', text];
-  if (status > 500) {
-    const shown = JSON.stringify(text);
-    const message = `an error on the server (${shown}) has prevented the request from succeeding`;
-    return ['InternalError', message];
-  }
-  const message = `the server responded with the status code ${status} but did not return more information`;
-  return ['', message];
 }
 
 /** Reads the start of a response as text. */

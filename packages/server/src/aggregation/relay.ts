@@ -1,6 +1,6 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Duplex, Readable, Transform } from 'node:stream';
-import { goNetworkError } from '@wheelhouse/client';
+import { dialTimeoutCode, goNetworkError, handshakeTimeoutCode } from '@wheelhouse/client';
 import {
   type BodyStream,
   contained,
@@ -155,6 +155,13 @@ export interface RelaySettings {
   readonly isIdentity: IdentityTest;
 }
 
+/** Why a request has no usable answer. */
+interface RelayProblem {
+  readonly text: string;
+  /** Whether the other server answered; `text` then describes its answer. */
+  readonly isReached: boolean;
+}
+
 /** The target of a request, and the transformation of the request and its answer. */
 export interface RelayPlan {
   readonly place: { readonly host: string; readonly port: number };
@@ -164,8 +171,6 @@ export interface RelayPlan {
   readonly method?: 'GET';
   /** Whether the client's body and its request to switch protocols are forwarded. */
   readonly forwards: 'everything' | 'nothing';
-  /** Timeout for connecting, milliseconds; none if absent. */
-  readonly connectTimeoutMs?: number;
   /** Returns the headers of the request, without hop-by-hop ones. */
   headers(): OutgoingHeaders;
   /**
@@ -178,13 +183,8 @@ export interface RelayPlan {
   readonly redirects: 'rejected' | 'passed';
   /**
    * Returns the error for the client; undefined if this function has answered it.
-   *
-   * @param problem.isReached whether the other server answered; `text` then describes its answer
    */
-  errorFor(problem: {
-    readonly text: string;
-    readonly isReached: boolean;
-  }): StatusError | undefined;
+  errorFor(problem: RelayProblem): StatusError | undefined;
   /** Returns the streams that transform the body of the answer, in order. */
   transforms?(incoming: IncomingMessage): readonly Transform[];
   /** Returns the error that replaces an answer; undefined to forward the answer. */
@@ -226,17 +226,28 @@ export function aggregatedPlan(
         isIdentity: settings.isIdentity,
       }),
     responseHeaders: (lines) => responseHeaders(lines, baseHeaders),
-    errorFor({ text, isReached }) {
-      answerText(call, { status: 503, text: isReached ? text : `${unreachable}: ${text}` });
+    errorFor(problem) {
+      answerText(call, { status: 503, text: unreached(call, problem) });
       return undefined;
     },
   };
 }
 
+/** The message for a problem, in kube-apiserver's words for ordinary requests and upgrades. */
+export function unreached(
+  { exchange }: Pick<RelayedRequest, 'exchange'>,
+  { text, isReached }: RelayProblem,
+): string {
+  if (isReached) return text;
+  const isUpgrade = requestedProtocol(exchange) !== undefined;
+  return `${isUpgrade ? 'error dialing backend' : 'error trying to reach service'}: ${text}`;
+}
+
 /** Timeout of discovery documents, milliseconds. */
 const discoveryTimeoutMs = 5_000;
+/** Timeout of connecting, TLS included, milliseconds. */
+const connectTimeoutMs = 30_000;
 
-const unreachable = 'error trying to reach service';
 const brokenAnswer = 'net/http: HTTP/1.x transport connection broken';
 
 /** Methods that are retried if the server closed a reused connection. */
@@ -389,11 +400,11 @@ export class Relay implements RemoteAnswer {
   }
 
   #limitConnecting(outgoing: ClientRequest): void {
-    const { plan, call } = this.#call;
-    if (plan.connectTimeoutMs === undefined) return;
-    const limit = call.context.clock.after(plan.connectTimeoutMs, () => {
+    const { clock } = this.#call.call.context;
+    const limit = clock.after(connectTimeoutMs, () => {
       if (isConnected(outgoing)) return;
-      outgoing.destroy(Object.assign(new Error('i/o timeout'), { code: 'ETIMEDOUT' }));
+      const code = outgoing.socket?.connecting === false ? handshakeTimeoutCode : dialTimeoutCode;
+      outgoing.destroy(Object.assign(new Error('the connection takes too long'), { code }));
     });
     this.#onFinished.push(() => limit.stop());
   }
@@ -444,7 +455,7 @@ export class Relay implements RemoteAnswer {
     this.#resolve();
   }
 
-  #fail(problem: { readonly text: string; readonly isReached: boolean }): void {
+  #fail(problem: RelayProblem): void {
     this.#release();
     const { call, plan } = this.#call;
     const error = call.exchange.aborted ? undefined : plan.errorFor(problem);

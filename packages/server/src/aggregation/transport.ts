@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import http from 'node:http';
 import https from 'node:https';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { ConnectionError, expireIdle, retireAgent, VerifyingAgent } from '@wheelhouse/client';
 import { bundleCertificates } from '@wheelhouse/codec';
@@ -66,6 +67,8 @@ const headBytesMax = 128 * 1024;
 const idleConnectionsMax = 25;
 /** Timeout of idle connections, milliseconds; servers usually close theirs after 90 seconds. */
 const idleMs = 60_000;
+/** Time without data after which TCP probes a connection, milliseconds; kube-apiserver's. */
+const probeMs = 30_000;
 
 /** Creates an agent, and a function that it needs to be called with each response. */
 function createAgent(settings: TransportSettings): {
@@ -74,6 +77,7 @@ function createAgent(settings: TransportSettings): {
 } {
   const options = {
     keepAlive: true,
+    keepAliveMsecs: probeMs,
     maxFreeSockets: idleConnectionsMax,
     timeout: idleMs,
     scheduling: 'lifo',
@@ -108,7 +112,9 @@ export function createTransport(settings: TransportSettings): Transport {
         headers,
         maxHeaderSize: headBytesMax,
       });
-      listen(outgoing, { where: 'aggregation' }, { response: onResponse });
+      // Otherwise the stream of a node that has lost power never ends.
+      const socket = (connection: Socket) => connection.setKeepAlive(true, probeMs);
+      listen(outgoing, { where: 'aggregation' }, { response: onResponse, socket });
       listenForAnswer(outgoing, request, answer);
       return outgoing;
     },

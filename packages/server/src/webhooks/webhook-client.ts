@@ -310,7 +310,7 @@ async function decodeAnswer<T>(
 export async function webhookOfKubeconfig(file: string): Promise<ClientConfig> {
   try {
     const config = await loadKubeconfig({ files: [file], required: true });
-    const { client } = resolveContext(config);
+    const { client } = resolveContext(config, {}, { env: process.env });
     const context = config.contexts.get(config.currentContext)?.body ?? {};
     const cluster = textMember(context, 'cluster') ?? '';
     const entry = config.clusters.get(cluster);

@@ -2,13 +2,14 @@ import { isIPv6 } from 'node:net';
 import {
   type ClientConfig,
   createHttpClient,
+  environmentProxy,
   goNetworkError,
+  goResponseError,
   type HttpClient,
 } from '@wheelhouse/client';
 import { decodeReviewAnswer } from '@wheelhouse/codec';
 import {
   type Clock,
-  goQuoted,
   normalizePath,
   normalizeUrlPath,
   parseGoUrl,
@@ -32,18 +33,6 @@ import type { ClientMeter } from '../../webhooks/client-metrics.ts';
 import type { ResolveService } from '../../webhooks/service-address.ts';
 import type { WebhookCredentials } from '../../webhooks/webhook-client.ts';
 
-const byStatus: Readonly<Record<number, string>> = {
-  400: 'the server rejected our request for an unknown reason',
-  401: 'the server has asked for the client to provide credentials',
-  404: 'the server could not find the requested resource',
-  405: 'the server does not allow this method on the requested resource',
-  409: 'the server reported a conflict',
-  422: 'the server rejected our request due to an error in our request',
-  429: 'the server has received too many requests and has asked us to try again later',
-  503: 'the server is currently unable to handle the request',
-  504: 'the server was unable to return a response in the time allotted, but may still be processing the request',
-};
-
 /** Maximum number of bytes of an error response that the message repeats. */
 const shownBytesMax = 2048;
 
@@ -52,19 +41,9 @@ async function serverResponseError(answer: WebhookAnswer, clock: Clock): Promise
   const { status, bytes } = answer;
   const message = await statusMessage(bytes, clock);
   if (message !== undefined) return message;
-  if (Object.hasOwn(byStatus, status)) return byStatus[status] ?? '';
   const isText = (answer.headers['content-type'] ?? 'text/').toLowerCase().startsWith('text/');
   const text = isText ? bytes.toString('utf8', 0, shownBytesMax).trim() : 'unknown';
-  if (status === 403 || status === 415) return text;
-  if (status === 406) {
-    return text === '' || text === 'unknown'
-      ? 'the server was unable to respond with a content type that the client supports'
-      : text;
-  }
-  if (status >= 500) {
-    return `an error on the server (${goQuoted(text)}) has prevented the request from succeeding`;
-  }
-  return `the server responded with the status code ${status} but did not return more information`;
+  return goResponseError(status, text).message;
 }
 
 async function statusMessage(body: Buffer, clock: Clock): Promise<string | undefined> {
@@ -192,7 +171,11 @@ async function targetOf(
     const server = url.origin;
     const host = url.port === '' ? `${url.hostname}:443` : url.host;
     return {
-      client: clientFor({ server, caPem }, host, context),
+      client: clientFor(
+        { server, caPem, proxyUrl: environmentProxy(url, process.env) },
+        host,
+        context,
+      ),
       path: pathOf(address.url),
       host: undefined,
       named: url.host,
@@ -213,7 +196,7 @@ async function targetOf(
 
 /** Returns the client for an address, cached while it is among the most recently used. */
 function clientFor(
-  config: Pick<ClientConfig, 'server' | 'caPem' | 'tlsServerName'>,
+  config: Pick<ClientConfig, 'server' | 'caPem' | 'tlsServerName' | 'proxyUrl'>,
   host: string,
   { clients, credentials }: CallContext,
 ): HttpClient {

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { environmentProxy } from '@wheelhouse/client';
 import {
   type Dialect,
   errorText,
@@ -239,6 +240,7 @@ function create(
   return createJwtAuthentication(authenticators, {
     algorithms,
     hostRoots,
+    proxyOf: (url) => environmentProxy(url, process.env),
     credentialKey: dialect.label('credential-id', 'authentication'),
     clock,
     logger,

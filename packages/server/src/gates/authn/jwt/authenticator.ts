@@ -162,6 +162,8 @@ export interface JwtAuthenticationOptions {
   readonly algorithms: readonly string[];
   /** PEM authorities for providers without their own; undefined: Node's. */
   readonly hostRoots: () => string | undefined;
+  /** Returns the URL of the proxy for the URL of a provider; undefined for none. */
+  readonly proxyOf: (url: URL) => string | undefined;
   /** Key of the extra value with a token's ID. */
   readonly credentialKey: string;
   readonly clock: Clock;
@@ -327,7 +329,8 @@ class IssuerAuthenticator {
     this.#audiences = issuer.audiences ?? [];
     const own = pemCertificates(issuer.certificateAuthority);
     const authorities = own.length > 0 ? own : options.hostRoots();
-    const access: ProviderAccess = { authorities, clock: options.clock };
+    const { clock, proxyOf } = options;
+    const access: ProviderAccess = { authorities, clock, proxyOf };
     const discoveryUrl = issuer.discoveryURL || undefined;
     this.#provider = new Provider({ issuer: issuer.url, discoveryUrl, access, logger });
     const { claim } = claimMappings.groups;

@@ -1,13 +1,16 @@
 import type { IncomingMessage } from 'node:http';
 import https from 'node:https';
-import { VerifyingAgent } from '@wheelhouse/client';
+import { secureAgent } from '@wheelhouse/client';
 import { type Clock, listen, trustOptions } from '@wheelhouse/machinery';
 
-/** Options to reach a provider: its authorities, and the clock for timeouts. */
+/** How to reach providers. */
 export interface ProviderAccess {
   /** PEM; undefined: Node's root certificates. */
   readonly authorities: string | readonly string[] | undefined;
+  /** For timeouts. */
   readonly clock: Clock;
+  /** Returns the URL of the proxy for a URL; undefined for none. */
+  readonly proxyOf?: ((url: URL) => string | undefined) | undefined;
 }
 
 /** A provider's answer. */
@@ -65,12 +68,12 @@ export function httpsUrl(address: string, base?: string): URL {
 
 function get(
   url: URL,
-  { authorities, clock }: ProviderAccess,
+  { authorities, clock, proxyOf }: ProviderAccess,
   bearer: string | undefined,
 ): Promise<{ status: number; headers: IncomingMessage['headers']; text: string }> {
   return new Promise((resolve, reject) => {
     const request = https.request(url, {
-      agent: new VerifyingAgent(trustOptions(authorities)),
+      agent: secureAgent(trustOptions(authorities), proxyOf?.(url)),
       headers: {
         accept: 'application/json',
         ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }),
