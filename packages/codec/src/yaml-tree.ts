@@ -24,7 +24,7 @@ import {
 import { TooManyValues } from './json-limits.ts';
 import { YamlError, type YamlLimits } from './yaml-error.ts';
 import { errorAt, noAlias } from './yaml-problems.ts';
-import { isTime, plainScalar } from './yaml-scalar.ts';
+import { isTime, plainScalar } from './yaml-types.ts';
 
 const duplicatesMax = 100;
 /**

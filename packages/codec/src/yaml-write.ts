@@ -6,7 +6,7 @@ import {
   type JsonValue,
   sortSteps,
 } from '@wheelhouse/machinery';
-import { readsAsOther } from './yaml-scalar.ts';
+import { readsAsOther } from './yaml-types.ts';
 
 /** Upper bound of the bytes of a key that is not written after a question mark. */
 const simpleKeyMax = 128;

@@ -41,7 +41,7 @@ export {
   type WholeResponse,
   wholeBytes,
 } from './base/exchange.ts';
-export { createExpiringCache, sharedPromise } from './base/expiring-cache.ts';
+export { createExpiringCache, memoized, sharedPromise } from './base/expiring-cache.ts';
 export type { MaybePromise } from './base/faults.ts';
 export {
   background,
@@ -56,6 +56,7 @@ export {
   listen,
   listenEach,
   observeFaults,
+  pendingPromise,
   reportFault,
   returningErrors,
   systemErrorCode,

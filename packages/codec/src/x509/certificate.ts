@@ -28,7 +28,7 @@ export interface CertificateParts extends CertificateExtensions {
 }
 
 /** Maximum size of a certificate in bytes; most have a few thousand. */
-export const certificateBytesMax = 64 * 1024;
+const certificateBytesMax = 64 * 1024;
 
 const noExtensions: ReadonlyMap<string, Extension> = new Map();
 

@@ -14,7 +14,7 @@ export interface Certificate extends CertificateParts {
 }
 
 /** The work budget for reading the certificates that one client presents. */
-export const readingBudget = (): WorkBudget =>
+const readingBudget = (): WorkBudget =>
   new WorkBudget({ what: 'the certificate chain', steps: elementsMax });
 
 /**

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { FakeClock } from './clock.ts';
-import { createExpiringCache, sharedPromise } from './expiring-cache.ts';
+import { createExpiringCache, memoized, sharedPromise } from './expiring-cache.ts';
 
 test('a value is cached until it expires', () => {
   const clock = new FakeClock();
@@ -38,4 +38,19 @@ test('a promise is shared unless it rejects', async () => {
   await expect(first).rejects.toThrow('failed');
   expect(await sharedPromise(promises, 'a', make)).toBe(2);
   expect(await sharedPromise(promises, 'a', make)).toBe(2);
+});
+
+test('a function of texts is memoized within bounds', () => {
+  const made: string[] = [];
+  const lengthOf = memoized(
+    (text) => {
+      made.push(text);
+      return text.length;
+    },
+    { countMax: 2, lengthMax: 3 },
+  );
+  expect(['a', 'a', 'long', 'long', 'b', 'a'].map(lengthOf)).toEqual([1, 1, 4, 4, 1, 1]);
+  expect(made).toEqual(['a', 'long', 'long', 'b']);
+  expect(['c', 'a'].map(lengthOf)).toEqual([1, 1]);
+  expect(made.slice(4)).toEqual(['c', 'a']);
 });

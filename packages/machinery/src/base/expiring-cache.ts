@@ -66,3 +66,23 @@ export function sharedPromise<Key, Value>(
   });
   return made;
 }
+
+/**
+ * Memoizes a function of texts that recur, such as the headers of a client. The memory is cleared
+ * when it has `countMax` texts; texts of more than `lengthMax` characters are not kept.
+ */
+export function memoized<Value>(
+  make: (text: string) => Value,
+  { countMax, lengthMax }: { readonly countMax: number; readonly lengthMax: number },
+): (text: string) => Value {
+  const values = new Map<string, Value>();
+  return (text) => {
+    const kept = values.get(text);
+    if (kept !== undefined) return kept;
+    const value = make(text);
+    if (text.length > lengthMax) return value;
+    if (values.size >= countMax) values.clear();
+    values.set(text, value);
+    return value;
+  };
+}

@@ -239,3 +239,13 @@ export function systemErrorCode(thrown: unknown): string | undefined {
  * `await` costs more than a read.
  */
 export type MaybePromise<T> = T | Promise<T>;
+
+/** Returns a promise with the functions that settle it. */
+export function pendingPromise<T = void>() {
+  let resolve = (_value: T): void => {};
+  let reject = (_error: unknown): void => {};
+  const promise = new Promise<T>((...settle) => {
+    [resolve, reject] = settle;
+  });
+  return { promise, resolve, reject };
+}

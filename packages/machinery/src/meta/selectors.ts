@@ -74,7 +74,7 @@ export interface FieldRequirement {
 }
 
 /** Maximum length of the text of one selector, in characters. */
-export const selectorLengthMax = 32 * 1024;
+const selectorLengthMax = 32 * 1024;
 
 /**
  * Parses a `labelSelector`; an empty text selects everything. Equal texts yield the same object.

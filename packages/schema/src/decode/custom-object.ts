@@ -301,10 +301,10 @@ const defaulters = new WeakMap<Schema, Defaulter>();
  * How much defaults may add to an object whose body is small, in characters: a list of many items
  * multiplies the default of a member (TRUST-2). Each value counts as 96 of them.
  */
-export const defaultsMaxInSmall = 1_572_864;
+const defaultsMaxInSmall = 1_572_864;
 
 /** The same for a large body, whose result is checked against the limits of bodies too. */
-export const defaultsMaxInLarge = 6_291_456;
+const defaultsMaxInLarge = 6_291_456;
 
 /** Characters that a value counts as, besides those of its name and text. */
 const charactersPerValue = 96;

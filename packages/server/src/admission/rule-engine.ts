@@ -49,7 +49,7 @@ const kindsWithRules = new Set([
 
 /**
  * Loads the CEL engine before the first write that needs it, so that the start does not wait for
- * it. Validation is synchronous and cannot load it.
+ * it. Validation works in steps that await nothing, and cannot load it.
  */
 export const ruleEngineLoader: AdmissionPlugin = {
   name: 'RuleEngineLoader',

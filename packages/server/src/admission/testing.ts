@@ -98,7 +98,6 @@ export function admissionTools(
     },
     settings: { notReadyTolerationSeconds: 300, unreachableTolerationSeconds: 300 },
     configurations: {},
-    decide: async () => ({ allowed: true, reason: '' }),
     builtin: (stem, resource) => snapshot().builtin(dialect.group(stem), resource),
     defOfKind: (apiVersion, kind) =>
       snapshot().defs.find(

@@ -39,7 +39,7 @@ export interface ObjectReader {
 }
 
 /** An access that a plugin checks. */
-export interface Question {
+interface Question {
   readonly user: UserInfo;
   readonly verb: string;
   readonly group: string;
@@ -81,10 +81,6 @@ export interface AdmissionTools {
   readonly settings: PluginSettings;
   /** Plugin settings from the configuration file; empty without one. */
   readonly configurations: PluginConfigurations;
-  /** Whether authorization allows an access, and its reason. */
-  readonly decide: (
-    question: Question,
-  ) => Promise<{ readonly allowed: boolean; readonly reason: string }>;
   /** Any kind that is served, by its apiVersion and kind. */
   readonly defOfKind: (apiVersion: string, kind: string) => ResourceDef | undefined;
   /** Shared with the controller that recounts namespaces. */
@@ -107,6 +103,18 @@ export interface AdmissionTools {
   readonly log: (message: string, error: unknown) => void;
   /** For the few plugins that write; built after the plugins, hence a function. */
   readonly registry: () => Registry;
+}
+
+/** Whether authorization allows an access, and its reason. */
+export async function checkAccess(
+  tools: Pick<AdmissionTools, 'authorize'>,
+  question: Question,
+): Promise<{ readonly allowed: boolean; readonly reason: string }> {
+  const { subresource = '', namespace = '', name = '' } = question;
+  const about = { isResourceRequest: true, version: '*', path: '' };
+  const attributes = { ...question, subresource, namespace, name, ...about };
+  const { decision, reason } = await tools.authorize(attributes);
+  return { allowed: decision === 'allow', reason };
 }
 
 /** The object's name in a refusal: its own, or the prefix of the generated one. */

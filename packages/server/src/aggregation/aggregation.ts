@@ -11,6 +11,7 @@ import {
   sharedPromise,
 } from '@wheelhouse/machinery';
 import { aggregatedFormOf } from '../answer/rendering.ts';
+import { sendLine } from '../answer/respond.ts';
 import {
   customPriority,
   type Priority,
@@ -34,7 +35,7 @@ import { Availability, type AvailabilityOptions } from './availability.ts';
 import { DiscoveryFollower, type FetchFromServer } from './discovery-follower.ts';
 import { type DocumentQuery, fetchDocument } from './fetch-document.ts';
 import { MergedOpenApi } from './merged-openapi.ts';
-import { aggregatedPlan, answerText, Relay, type RelaySettings } from './relay.ts';
+import { aggregatedPlan, Relay, type RelaySettings } from './relay.ts';
 import { createTransports, type Transport, type Transports } from './transport.ts';
 
 /** The sources of the merged discovery documents. */
@@ -320,7 +321,7 @@ export class Aggregation implements AggregationPort {
     const { resolve, settings, logger } = this.#options;
     const unavailable = { status: 503, text: 'service unavailable' };
     if (call.exchange.header('via')?.includes(settings.via) === true) {
-      answerText(call, { status: 508, text: 'the APIService leads back to this server' });
+      sendLine(call, { status: 508, text: 'the APIService leads back to this server' });
       return;
     }
     if (!api.remote.isAvailable) {
@@ -418,7 +419,7 @@ export class Aggregation implements AggregationPort {
 }
 
 /** Answers for an unavailable server and counts the request as rejected. */
-function reject(call: AuthorizedCall, answer: Parameters<typeof answerText>[1]): void {
-  answerText(call, answer);
+function reject(call: AuthorizedCall, answer: Parameters<typeof sendLine>[1]): void {
+  sendLine(call, answer);
   call.context.metrics.countAggregatorRejection(call.exchange, call.info, answer.status);
 }

@@ -13,6 +13,7 @@ import {
   systemErrorCode,
   type Timer,
 } from '@wheelhouse/machinery';
+import { sendLine } from '../answer/respond.ts';
 import type { AuthorizedCall } from '../endpoints/call.ts';
 import type { RequestInfo } from '../request/parse-request.ts';
 import {
@@ -23,20 +24,6 @@ import {
   responseHeaders,
 } from './proxy-headers.ts';
 import { hostPort, type RemoteAnswer, type RemoteRequest, type Transport } from './transport.ts';
-
-/** Answers with a line of plain text, as kube-apiserver reports proxy errors. */
-export function answerText(
-  { exchange, baseHeaders }: Pick<AuthorizedCall, 'exchange' | 'baseHeaders'>,
-  { status, text }: { readonly status: number; readonly text: string },
-): void {
-  if (exchange.aborted) return;
-  const headers = {
-    ...baseHeaders,
-    'content-type': 'text/plain; charset=utf-8',
-    'x-content-type-options': 'nosniff',
-  };
-  exchange.send({ status, headers, body: Buffer.from(`${text}\n`) });
-}
 
 /** A server's connection that switched protocols. */
 interface UpgradedConnection {
@@ -227,7 +214,7 @@ export function aggregatedPlan(
       }),
     responseHeaders: (lines) => responseHeaders(lines, baseHeaders),
     errorFor(problem) {
-      answerText(call, { status: 503, text: unreached(call, problem) });
+      sendLine(call, { status: 503, text: unreached(call, problem) });
       return undefined;
     },
   };

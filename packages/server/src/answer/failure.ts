@@ -17,10 +17,10 @@ import {
 import type { EndpointContext } from '../endpoints/call.ts';
 import type { AuditTrail } from '../gates/audit/trail.ts';
 import { Overloaded } from '../gates/flowcontrol/contract.ts';
-import { translateStoreError } from '../registry/registry.ts';
+import { translateStoreError } from '../watchcache/store-errors.ts';
 import { encodeValue } from './encodings.ts';
 import { failureRendering, type Rendering } from './rendering.ts';
-import { warningHeaders } from './respond.ts';
+import { sendLine, warningHeaders } from './respond.ts';
 
 /**
  * Answers any error with one Status and returns it. An unexpected error becomes a 500 whose cause
@@ -42,7 +42,10 @@ export async function answerFailure(failure: {
     return error;
   }
   if (error instanceof Overloaded) {
-    sendOverloaded(exchange, { baseHeaders, error });
+    // As plain text, like kube-apiserver; audit records only the code.
+    const retryAfter = String(error.status.details?.retryAfterSeconds ?? 1);
+    const headers = { 'retry-after': retryAfter };
+    sendLine(failure, { status: error.code, text: error.message, headers });
     return error;
   }
   const respond = exchange.send.bind(exchange);
@@ -74,21 +77,6 @@ export async function sendStatus(outgoing: OutgoingStatus): Promise<void> {
     // Without any answer the client would wait until its own timeout.
     if (exchange.responseCode === undefined) sendBare(respond, baseHeaders);
   }
-}
-
-/** Sends a 429 as plain text, as kube-apiserver does; audit records only its code. */
-function sendOverloaded(
-  exchange: Exchange,
-  answer: { readonly baseHeaders: Readonly<Record<string, string>>; readonly error: Overloaded },
-): void {
-  const headers = {
-    ...answer.baseHeaders,
-    'content-type': 'text/plain; charset=utf-8',
-    'retry-after': String(answer.error.status.details?.retryAfterSeconds ?? 1),
-    'x-content-type-options': 'nosniff',
-  };
-  const body = Buffer.from(`${answer.error.message}\n`);
-  exchange.send({ status: answer.error.code, headers, body });
 }
 
 function sendBare(

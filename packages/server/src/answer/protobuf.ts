@@ -3,7 +3,7 @@ import { apiVersionIn } from '@wheelhouse/kinds';
 import { pacedBytesMin } from '@wheelhouse/machinery';
 import type { ApiCall } from '../endpoints/call.ts';
 import { objectIn } from '../registry/object-codec.ts';
-import type { Entry } from '../watchcache/entry.ts';
+import { type Entry, keepEncoding } from '../watchcache/entry.ts';
 
 /**
  * Protobuf of cached objects (CODEC-3). An entry's message is encoded once and kept with the entry,
@@ -14,22 +14,15 @@ type Addressed = Pick<ApiCall, 'target' | 'entryKind'>;
 /** An entry's message, without the envelope. */
 export function messageOf(call: Addressed, entry: Entry): Buffer {
   const memoKey = memoKeyOf(call);
-  return entry.memo?.get(memoKey) ?? makeMessage(call, { entry, memoKey });
+  const cached = entry.memo?.get(memoKey);
+  if (cached !== undefined) return cached;
+  const { version } = call.target;
+  const message = encodeMessage(version.schema, objectIn(call.entryKind, version, entry));
+  return keepEncoding(entry, memoKey, message);
 }
 
 function memoKeyOf({ target }: Addressed): string {
   return `${target.def.group}/${target.version.version};protobuf`;
-}
-
-function makeMessage(
-  { target, entryKind }: Addressed,
-  { entry, memoKey }: { entry: Entry; memoKey: string },
-): Buffer {
-  const { version } = target;
-  const message = encodeMessage(version.schema, objectIn(entryKind, version, entry));
-  entry.memo ??= new Map();
-  entry.memo.set(memoKey, message);
-  return message;
 }
 
 /** Encodes the message of a large entry in steps, unless it is already kept with the entry. */
@@ -40,9 +33,7 @@ export function* messageAhead(call: Addressed, entry: Entry): Generator<void, vo
   yield* parseAhead(entry.json);
   const object = objectIn(call.entryKind, version, entry);
   yield;
-  const message = yield* encodeMessageSteps(version.schema, object);
-  entry.memo ??= new Map();
-  entry.memo.set(memoKey, message);
+  keepEncoding(entry, memoKey, yield* encodeMessageSteps(version.schema, object));
 }
 
 /** One object in its envelope. */

@@ -4,6 +4,7 @@ import {
   acceptedMetaGroups,
   acceptsCoding,
   type Exchange,
+  memoized,
   notAcceptable,
   notRepresentable,
 } from '@wheelhouse/machinery';
@@ -154,20 +155,14 @@ function isCompressed(exchange: Exchange, { verb }: RequestInfo): boolean {
   return takesGzip(exchange.header('accept-encoding') ?? '');
 }
 
-/** Whether each value of `Accept-Encoding` accepts gzip. */
-const codings = new Map<string, boolean>();
-
 /** Whether an `Accept-Encoding` names gzip with a weight other than 0. */
-export function takesGzip(accepted: string): boolean {
-  if (accepted === '') return false;
-  const cached = codings.get(accepted);
-  if (cached !== undefined) return cached;
-  const takes = acceptsCoding(accepted, 'gzip');
-  if (accepted.length > memoizedLengthMax) return takes;
-  if (codings.size >= memoMax) codings.clear();
-  codings.set(accepted, takes);
-  return takes;
-}
+export const takesGzip = memoized(
+  (accepted) => accepted !== '' && acceptsCoding(accepted, 'gzip'),
+  {
+    countMax: memoMax,
+    lengthMax: memoizedLengthMax,
+  },
+);
 
 /**
  * Whether a place belongs to a built-in kind, for which kube-apiserver's router checks `Accept`.

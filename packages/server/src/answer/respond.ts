@@ -179,6 +179,21 @@ export function documentHeaders(
   return warning === undefined ? headers : { ...headers, warning };
 }
 
+/** Answers with a line of plain text, as kube-apiserver reports overload and errors of proxies. */
+export function sendLine(
+  { exchange, baseHeaders }: Pick<ApiCall, 'exchange' | 'baseHeaders'>,
+  answer: { status: number; text: string; headers?: Readonly<Record<string, string>> },
+): void {
+  if (exchange.aborted) return;
+  const headers = {
+    ...baseHeaders,
+    'content-type': 'text/plain; charset=utf-8',
+    'x-content-type-options': 'nosniff',
+    ...answer.headers,
+  };
+  exchange.send({ status: answer.status, headers, body: Buffer.from(`${answer.text}\n`) });
+}
+
 /** Maximum total length of all warnings; above it, each one is truncated to `warningLengthMax`. */
 const warningsLengthMax = 4096;
 

@@ -1,4 +1,10 @@
-import type { Clock, Logger, MaybePromise, Timer } from '@wheelhouse/machinery';
+import {
+  type Clock,
+  type Logger,
+  type MaybePromise,
+  pendingPromise,
+  type Timer,
+} from '@wheelhouse/machinery';
 
 /** The opened parts of a server, closed together. */
 export class OpenParts {
@@ -81,16 +87,13 @@ export function beginAfter(
   let running: Promise<Background | undefined> | undefined;
   let isClosed = false;
   let timer: Timer | undefined;
-  let hasBegun = () => {};
-  const begun = new Promise<void>((resolve) => {
-    hasBegun = resolve;
-  });
+  const { promise: begun, resolve: hasBegun } = pendingPromise();
   const start = () => {
     running = begin().catch((error: unknown) => {
       logger.error('background work could not start', { error: String(error) });
       return undefined;
     });
-    running.then(hasBegun);
+    running.then(() => hasBegun());
   };
   ready.then(() => {
     if (isClosed) return;

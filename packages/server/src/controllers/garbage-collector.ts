@@ -5,6 +5,7 @@ import {
   background,
   type Logger,
   type OwnerReference,
+  pendingPromise,
   Slices,
 } from '@wheelhouse/machinery';
 import { followBeside } from '../registry/caches.ts';
@@ -107,10 +108,7 @@ function createCountdown(): {
   remove(prefix: string): void;
 } {
   const remaining = new Set<string>();
-  let finish = () => {};
-  const done = new Promise<void>((resolve) => {
-    finish = resolve;
-  });
+  const { promise: done, resolve: finish } = pendingPromise();
   return {
     done,
     add: (prefix) => remaining.add(prefix),

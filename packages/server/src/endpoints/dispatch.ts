@@ -42,7 +42,7 @@ export async function dispatch(context: EndpointContext, request: Authorized): P
   const { group, version, resource } = info;
   const found = context.catalogue.snapshot().find(group, version, resource);
   if (found === undefined) throw pathNotFound();
-  checkShape(info, found.def);
+  checkPath(info, found.def);
   const { deprecationWarning } = found.def.behavior.paths;
   if (deprecationWarning === 'every path') reportDeprecation(context, request, found.version);
   const run = verbEndpoint({ info, method: exchange.method }, found);
@@ -115,7 +115,7 @@ function isNamespaceItself({ namespace, path }: RequestInfo, def: ResourceDef): 
 }
 
 /** Throws 404 where the path does not fit the kind's scope or has too many segments. */
-function checkShape(info: RequestInfo, def: ResourceDef): void {
+function checkPath(info: RequestInfo, def: ResourceDef): void {
   const isNamespaced = def.scope === 'Namespaced';
   const isAcross = isNamespaced && info.namespace === '';
   if (isAcross && def.behavior.paths.acrossNamespaces === 'reads') {

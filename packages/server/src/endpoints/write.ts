@@ -9,6 +9,7 @@ import {
   type JsonObject,
   type JsonValue,
   type MaybePromise,
+  memoized,
   type Pace,
   runAtPace,
   unprintable,
@@ -237,7 +238,7 @@ export function writeContext(
     permit: call.permit,
     user: call.user,
     dryRun: options.dryRun,
-    fieldManager: options.fieldManager ?? managerFromUserAgent(exchange.header('user-agent')),
+    fieldManager: options.fieldManager ?? managerFromUserAgent(exchange.header('user-agent') ?? ''),
     warn: (text) => call.warnings.add(text),
     expired: () =>
       exchange.aborted || context.clock.monotonic() >= deadline.dueMs - deadlineEarlyMs,
@@ -322,21 +323,11 @@ function definedFields(texts: Readonly<Record<string, string | undefined>>): Jso
 
 const managerBytesMax = 128;
 
-/** Field managers by User-Agent: every request of a client has the same one. */
-const managers = new Map<string, string>();
-const managersMax = 256;
-const keptAgentMax = 256;
-
-/** The User-Agent up to its first `/` (MF-2), cut to the length of a manager name. */
-function managerFromUserAgent(userAgent = ''): string {
-  const cached = managers.get(userAgent);
-  if (cached !== undefined) return cached;
-  const manager = readManager(userAgent);
-  if (userAgent.length > keptAgentMax) return manager;
-  if (managers.size >= managersMax) managers.clear();
-  managers.set(userAgent, manager);
-  return manager;
-}
+/**
+ * The User-Agent up to its first `/` (MF-2), cut to the length of a manager name. Memoized, because
+ * every request of a client has the same one.
+ */
+const managerFromUserAgent = memoized(readManager, { countMax: 256, lengthMax: 256 });
 
 function readManager(userAgent: string): string {
   const name = asUtf8(userAgent.split('/', 1)[0] ?? '').replace(unprintable, '');

@@ -30,6 +30,7 @@ import {
   entryAtRevision,
   makeEntry,
 } from '../watchcache/entry.ts';
+import { storing } from '../watchcache/store-errors.ts';
 import type { Target, WriteContext, Written } from './contract.ts';
 import { needsConverter, objectToStore } from './conversion/views.ts';
 import {
@@ -43,7 +44,7 @@ import {
   storedAt,
 } from './object-codec.ts';
 import { nameFrom } from './object-meta.ts';
-import { type EncodedAhead, type Registry, storing } from './registry.ts';
+import type { EncodedAhead, Registry } from './registry.ts';
 
 /**
  * The last step of a write: one conditional put or delete in the store, or none for an unchanged
@@ -285,7 +286,7 @@ async function replace(
 }
 
 /** Maximum number of bytes of a stored object: twice those of a body, for its managed fields. */
-export const storedBytesMax = 6_291_456;
+const storedBytesMax = 6_291_456;
 
 /**
  * Throws a StoreError for an object that is too large, because reading it would block other requests

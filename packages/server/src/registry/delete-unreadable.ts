@@ -1,8 +1,8 @@
 import { type FieldError, invalid, invalidObject, notFound } from '@wheelhouse/machinery';
-import { CorruptObjectError } from '../watchcache/store-errors.ts';
+import { CorruptObjectError, storing } from '../watchcache/store-errors.ts';
 import type { DeletePlan, Written } from './contract.ts';
 import { objectKey } from './object-codec.ts';
-import { groupResourceOf, type Registry, storing } from './registry.ts';
+import { groupResourceOf, type Registry } from './registry.ts';
 import { write } from './write.ts';
 
 /** Maximum number of lost races before the deletion fails. */

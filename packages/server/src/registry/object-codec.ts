@@ -30,7 +30,13 @@ import {
   textOf,
 } from '@wheelhouse/machinery';
 import type { StoredRecord } from '@wheelhouse/store';
-import { type Entry, type EntryIndex, locateMetadata, makeEntry } from '../watchcache/entry.ts';
+import {
+  type Entry,
+  type EntryIndex,
+  keepEncoding,
+  locateMetadata,
+  makeEntry,
+} from '../watchcache/entry.ts';
 import { problemOf } from '../watchcache/loader.ts';
 import { corruptObject } from '../watchcache/store-errors.ts';
 
@@ -250,14 +256,12 @@ export const isMixed = (def: ResourceDef): boolean => mixed.has(def);
  */
 export function jsonIn(def: ResourceDef, version: VersionDef, entry: Entry): Buffer {
   if (servesStoredForm(def, version)) return entry.json;
-  const memoKey = `${def.group}/${version.version};json`;
+  const memoKey = memoKeyOf(def, version);
   const cached = entry.memo?.get(memoKey);
-  if (cached !== undefined) return cached;
-  const bytes = encodeJson(objectIn(def, version, entry));
-  entry.memo ??= new Map();
-  entry.memo.set(memoKey, bytes);
-  return bytes;
+  return cached ?? keepEncoding(entry, memoKey, encodeJson(objectIn(def, version, entry)));
 }
+
+const memoKeyOf = (def: ResourceDef, { version }: VersionDef) => `${def.group}/${version};json`;
 
 /** Computes `jsonIn` of a large entry in steps, unless it is already kept with the entry. */
 export function* jsonAhead(
@@ -265,14 +269,12 @@ export function* jsonAhead(
   version: VersionDef,
   entry: Entry,
 ): Generator<void, void> {
-  const memoKey = `${def.group}/${version.version};json`;
+  const memoKey = memoKeyOf(def, version);
   if (servesStoredForm(def, version) || entry.memo?.has(memoKey) === true) return;
   yield* parseAhead(entry.json);
   const object = objectIn(def, version, entry);
   yield;
-  const bytes = yield* encodeJsonSteps(object);
-  entry.memo ??= new Map();
-  entry.memo.set(memoKey, bytes);
+  keepEncoding(entry, memoKey, yield* encodeJsonSteps(object));
 }
 
 /** A fresh decoded object in a served version. */

@@ -5,11 +5,9 @@ import {
   type Clock,
   type GroupKind,
   type GroupResource,
-  internalError,
-  StatusError,
+  pendingPromise,
 } from '@wheelhouse/machinery';
-import { type Store, StoreError } from '@wheelhouse/store';
-import { statusOfStoreError } from '../watchcache/store-errors.ts';
+import type { Store } from '@wheelhouse/store';
 import type { CachePool } from './caches.ts';
 import type { AdmissionPort, FieldManagerPort, WriteContext } from './contract.ts';
 import type { DecodedObjects } from './object-codec.ts';
@@ -55,42 +53,6 @@ export function groupKindOf(def: ResourceDef): GroupKind {
   return { group: def.group, kind: def.kind };
 }
 
-/** Converts errors of the store to StatusErrors; returns other errors unchanged. */
-export function translateStoreError(error: unknown): unknown {
-  if (!(error instanceof StoreError)) return error;
-  switch (error.code) {
-    case 'no-space':
-    case 'disk-failed':
-    case 'refused':
-    case 'too-large':
-    case 'lease-expired':
-    case 'timed-out':
-    case 'unavailable':
-    case 'closed':
-    case 'locked':
-      return statusOfStoreError(error);
-    case 'compacted':
-    case 'future-revision':
-      return internalError('the store lost the revision that was read', error);
-    case 'not-encrypted':
-      return internalError(error.message, error);
-    case 'damaged':
-      return new StatusError({
-        code: 500,
-        reason: 'StorageReadError',
-        message: 'the store could not read an object: its data is damaged',
-        cause: error,
-      });
-  }
-}
-
-/** Runs a read of the store and converts its errors. */
-export function storing<T>(work: () => Promise<T>): Promise<T> {
-  return work().catch((error: unknown) => {
-    throw translateStoreError(error);
-  });
-}
-
 /** Maximum wait for earlier writers in milliseconds: one of them may be calling a slow webhook. */
 const patienceMs = 1000;
 
@@ -114,10 +76,7 @@ export class Turns {
   /** Runs a task after the earlier ones; `hasWaited`: other writers may have written meanwhile. */
   async take<T>(key: string, task: (hasWaited: boolean) => Promise<T>): Promise<T> {
     const before = this.#last.get(key);
-    let end = (): void => {};
-    const own = new Promise<void>((resolve) => {
-      end = resolve;
-    });
+    const { promise: own, resolve: end } = pendingPromise();
     const all = before === undefined ? own : before.then(() => own);
     this.#last.set(key, all);
     try {

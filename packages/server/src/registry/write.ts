@@ -32,6 +32,7 @@ import {
 } from '@wheelhouse/schema';
 import { isSameButOwners } from '@wheelhouse/structured-merge';
 import type { Entry } from '../watchcache/entry.ts';
+import { translateStoreError } from '../watchcache/store-errors.ts';
 import { commitChange, commitDeletion, commitNew, formToStore, type Outcome } from './commit.ts';
 import type {
   AdmissionCall,
@@ -70,7 +71,7 @@ import {
   wipeSystemFields,
 } from './object-meta.ts';
 import { requireWrite } from './permit.ts';
-import { groupResourceOf, type Registry, translateStoreError } from './registry.ts';
+import { groupResourceOf, type Registry } from './registry.ts';
 
 /**
  * Maximum number of lost races before a write fails with 409; each one means that another write

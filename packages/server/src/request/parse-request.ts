@@ -1,5 +1,6 @@
 import {
   badRequest,
+  memoized,
   methodNotAllowedOnPath,
   parseFieldSelector,
   parseLabelSelector,
@@ -44,10 +45,11 @@ const namespaceSubresources = new Set(['status', 'finalize']);
 const pathBytesMax = 8192;
 /** Shared by all requests without a query; queries are never modified. */
 const noQuery = new URLSearchParams();
-/** Parsed queries by their text: a client repeats the same query for each kind of request. */
-const queries = new Map<string, URLSearchParams>();
-const queriesMax = 256;
-const keptQueryMax = 256;
+/** Parses a query, memoized: a client repeats the same query for each kind of request. */
+const parseQuery = memoized((text) => new URLSearchParams(readable(text)), {
+  countMax: 256,
+  lengthMax: 256,
+});
 
 /** Drops pairs with a bad escape or a semicolon, as Go's query parser does. */
 function readable(text: string): string {
@@ -57,16 +59,6 @@ function readable(text: string): string {
 }
 
 const badEscape = /%(?![0-9a-f]{2})/i;
-
-function parseQuery(text: string): URLSearchParams {
-  const cached = queries.get(text);
-  if (cached !== undefined) return cached;
-  const query = new URLSearchParams(readable(text));
-  if (text.length > keptQueryMax) return query;
-  if (queries.size >= queriesMax) queries.clear();
-  queries.set(text, query);
-  return query;
-}
 
 /**
  * Recently parsed requests by method, then URL: clients repeat the same requests. Two levels avoid

@@ -11,6 +11,7 @@ import {
   isWhole,
   type LoopOccupancy,
   MemoryShortage,
+  pendingPromise,
   type ResponseBody,
   type ResponseHeaders,
   type ResponseStream,
@@ -63,7 +64,7 @@ export abstract class ExchangeBase implements Exchange {
   /** Writes an answer in several batches; undefined for others. */
   #writer: PacedWriter | undefined;
   #isClosed = false;
-  #delivered: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined;
+  #delivered: ReturnType<typeof pendingPromise<void>> | undefined;
   /** Bytes charged for it, released at its end. */
   #requestBytes = 0;
   #bodyBytes = 0;
@@ -368,14 +369,6 @@ export abstract class ExchangeBase implements Exchange {
     writer.run();
     if (!writer.over) this.#writer = writer;
   }
-}
-
-function pendingPromise() {
-  let resolve = (): void => {};
-  const promise = new Promise<void>((done) => {
-    resolve = done;
-  });
-  return { promise, resolve };
 }
 
 /** A class rather than an object with closures, because every watch has one. */

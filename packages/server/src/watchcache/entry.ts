@@ -33,6 +33,13 @@ export interface Entry {
   memo: Map<string, Buffer> | undefined;
 }
 
+/** Keeps another encoding of an entry with it. */
+export function keepEncoding(entry: Entry, memoKey: string, bytes: Buffer): Buffer {
+  entry.memo ??= new Map();
+  entry.memo.set(memoKey, bytes);
+  return bytes;
+}
+
 /**
  * Passed as `PutRequest.hint`: the index of the object that the writer encoded, so that the cache
  * and the writer share one entry.

@@ -8,6 +8,7 @@ import {
   orderedMapGet,
   orderedMapSteps,
   pacedBytesMin,
+  pendingPromise,
   runAtPace,
   Slices,
   type Timer,
@@ -210,10 +211,7 @@ export async function readEvents(
   const found: StoreEvent[] = [];
   let bytes = 0;
   let exceeded: StoreError | undefined;
-  let fail: (error: unknown) => void = () => {};
-  const failed = new Promise<never>((_, reject) => {
-    fail = reject;
-  });
+  const { promise: failed, reject: fail } = pendingPromise<never>();
   failed.catch(() => {});
   const watch = await store.watch({
     prefix,

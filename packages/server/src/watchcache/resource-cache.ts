@@ -8,6 +8,7 @@ import {
   internalError,
   type Logger,
   type MaybePromise,
+  pendingPromise,
   random,
   StatusError,
   serviceUnavailable,
@@ -42,7 +43,7 @@ import {
   type ReadPoint,
   watchRevision,
 } from './reads.ts';
-import { corruptList, corruptObject, statusOfStoreError } from './store-errors.ts';
+import { corruptList, corruptObject, statusOfStoreError, throwStatusOf } from './store-errors.ts';
 import type { CatchingUp, Initial, Watcher } from './watcher.ts';
 import type { ChangeWindow, Snapshot } from './window.ts';
 
@@ -109,7 +110,7 @@ class StoreBackedCache implements ResourceCache {
   readonly #follower: Follower;
   readonly #historic: HistoricSnapshots;
   readonly #listeners = new Set<(change: EntryChange) => void>();
-  #ready = pendingPromise();
+  #ready = pendingLoad();
   #dispatcher: Dispatcher | undefined;
   #closed = false;
 
@@ -262,7 +263,7 @@ class StoreBackedCache implements ResourceCache {
   #onFailed(error: unknown): void {
     if (!(error instanceof StoreError)) return;
     const { reject } = this.#ready;
-    this.#ready = pendingPromise();
+    this.#ready = pendingLoad();
     reject(statusOfStoreError(error));
   }
 
@@ -271,7 +272,7 @@ class StoreBackedCache implements ResourceCache {
     const dispatcher = this.#dispatcher;
     if (dispatcher === undefined) return;
     this.#dispatcher = undefined;
-    this.#ready = pendingPromise();
+    this.#ready = pendingLoad();
     dispatcher.endAll({ type: 'shutdown' });
   }
 
@@ -323,7 +324,7 @@ class StoreBackedCache implements ResourceCache {
   async #listFromStore(plan: ListPlan, request: ListRequest): Promise<ListResult> {
     if (this.#dispatcher === undefined) await this.#ready.promise;
     const revision = await this.#newest();
-    const snapshot = await this.#historic.at(revision).catch(throwUnavailable);
+    const snapshot = await this.#historic.at(revision).catch(throwStatusOf);
     if (request.unreadable === undefined) this.#rejectUnreadable(request);
     return this.#answer({ plan, snapshot, revision }, request);
   }
@@ -346,9 +347,9 @@ class StoreBackedCache implements ResourceCache {
     try {
       const { store, prefix } = this.#options;
       const revision = store.currentRevision(prefix);
-      return revision instanceof Promise ? revision.catch(throwUnavailable) : revision;
+      return revision instanceof Promise ? revision.catch(throwStatusOf) : revision;
     } catch (error) {
-      return throwUnavailable(error);
+      return throwStatusOf(error);
     }
   }
 
@@ -378,7 +379,7 @@ class StoreBackedCache implements ResourceCache {
     if (kept !== undefined) return kept;
     return this.#historic.at(revision).catch((error: unknown) => {
       if (!(error instanceof StoreError) || error.code !== 'compacted') {
-        return throwUnavailable(error);
+        return throwStatusOf(error);
       }
       if (plan.continued === undefined) throw expired(listExpired);
       const point = { revision: inconsistentRevision, start: plan.continued.start };
@@ -455,13 +456,11 @@ class StoreBackedCache implements ResourceCache {
   }
 }
 
-function pendingPromise() {
-  let settle = { resolve: () => {}, reject: (_error: unknown) => {} };
-  const promise = new Promise<void>((resolve, reject) => {
-    settle = { resolve, reject };
-  });
-  promise.catch(() => {});
-  return { promise, ...settle };
+/** A pending promise whose rejection need not be handled. */
+function pendingLoad() {
+  const pending = pendingPromise();
+  pending.promise.catch(() => {});
+  return pending;
 }
 
 /** Continues synchronously if the value is available, so that hot paths create no promise. */
@@ -471,8 +470,4 @@ function chain<T, R>(value: MaybePromise<T>, next: (value: T) => MaybePromise<R>
 
 function shuttingDown(): StatusError {
   return serviceUnavailable('the server is shutting down');
-}
-
-function throwUnavailable(error: unknown): never {
-  throw error instanceof StoreError ? statusOfStoreError(error) : error;
 }

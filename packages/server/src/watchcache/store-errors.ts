@@ -1,11 +1,12 @@
 import {
   type GroupResource,
+  internalError,
   qualifiedResource,
   StatusError,
   serviceUnavailable,
   timedOut,
 } from '@wheelhouse/machinery';
-import type { StoreError } from '@wheelhouse/store';
+import { StoreError } from '@wheelhouse/store';
 import type { UnreadableRecord } from './loader.ts';
 
 /**
@@ -31,6 +32,50 @@ export function statusOfStoreError(error: StoreError): StatusError {
     default:
       return serviceUnavailable('the store is unavailable');
   }
+}
+
+/** Throws an error of the store as `statusOfStoreError` converts it, and others unchanged. */
+export function throwStatusOf(error: unknown): never {
+  throw error instanceof StoreError ? statusOfStoreError(error) : error;
+}
+
+/**
+ * Converts errors of single reads and writes to StatusErrors, including those that a cache handles
+ * itself; returns other errors unchanged.
+ */
+export function translateStoreError(error: unknown): unknown {
+  if (!(error instanceof StoreError)) return error;
+  switch (error.code) {
+    case 'no-space':
+    case 'disk-failed':
+    case 'refused':
+    case 'too-large':
+    case 'lease-expired':
+    case 'timed-out':
+    case 'unavailable':
+    case 'closed':
+    case 'locked':
+      return statusOfStoreError(error);
+    case 'compacted':
+    case 'future-revision':
+      return internalError('the store lost the revision that was read', error);
+    case 'not-encrypted':
+      return internalError(error.message, error);
+    case 'damaged':
+      return new StatusError({
+        code: 500,
+        reason: 'StorageReadError',
+        message: 'the store could not read an object: its data is damaged',
+        cause: error,
+      });
+  }
+}
+
+/** Runs a read of the store and converts its errors. */
+export function storing<T>(work: () => Promise<T>): Promise<T> {
+  return work().catch((error: unknown) => {
+    throw translateStoreError(error);
+  });
 }
 
 /** A 503, because an administrator can free space, and a disk may recover. */

@@ -4,6 +4,7 @@ import {
   type JsonObject,
   type JsonValue,
   type ManagedFieldsEntry,
+  memoized,
   Stride,
   sortSteps,
   textOf,
@@ -65,19 +66,14 @@ const plainName = /^[\w./ -]*$/;
 /** A name as a JSON string; nearly all names need only quotes. */
 const quoted = (name: string) => (plainName.test(name) ? `"${name}"` : JSON.stringify(name));
 
-/** Parsed identities by text; a control plane has few managers. */
-const identities = new Map<string, Partial<ManagerIdentity>>();
-const identitiesMax = 1024;
-
-/** Parses the text of an identity; an applier's has no version. */
-export function parseIdentity(identity: string): Partial<ManagerIdentity> {
-  const cachedIdentity = identities.get(identity);
-  if (cachedIdentity !== undefined) return cachedIdentity;
-  const parsed = JSON.parse(identity) as Partial<ManagerIdentity>;
-  if (identities.size >= identitiesMax) identities.clear();
-  identities.set(identity, parsed);
-  return parsed;
-}
+/**
+ * Parses the text of an identity; an applier's has no version. Memoized, because a control plane
+ * has few managers.
+ */
+export const parseIdentity = memoized(
+  (identity) => JSON.parse(identity) as Partial<ManagerIdentity>,
+  { countMax: 1024, lengthMax: Number.POSITIVE_INFINITY },
+);
 
 /**
  * Decodes `metadata.managedFields` in steps. Throws an Error with kube-apiserver's message if an

@@ -5,6 +5,7 @@ import {
   type JsonObject,
   type JsonValue,
   longerPath,
+  memoized,
   parseJson,
   problemText,
   shownPathMax,
@@ -189,18 +190,8 @@ export function parseElement(text: string): ParsedElement | undefined {
   }
 }
 
-/** Cached keys of list items, which recur often. Cleared when it is full. */
-const parsedKeys = new Map<string, readonly (readonly [string, JsonValue])[]>();
-const parsedKeysMax = 20_000;
-
-function parseKeys(text: string): readonly (readonly [string, JsonValue])[] {
-  const cachedKeys = parsedKeys.get(text);
-  if (cachedKeys !== undefined) return cachedKeys;
-  const keys = readKeys(text);
-  if (parsedKeys.size >= parsedKeysMax) parsedKeys.clear();
-  if (text.length <= 200) parsedKeys.set(text, keys);
-  return keys;
-}
+/** Parses the keys of list items, which recur often. */
+const parseKeys = memoized(readKeys, { countMax: 20_000, lengthMax: 200 });
 
 function readKeys(text: string): readonly (readonly [string, JsonValue])[] {
   const parsed = parseJson(text);

@@ -26,12 +26,12 @@ export class PatchError extends Error {
 }
 
 /** Maximum number of operations of a patch, as in kube-apiserver. */
-export const jsonPatchOperationsMax = 10_000;
+const jsonPatchOperationsMax = 10_000;
 
 /**
  * Maximum total size of the values that one patch copies, characters of JSON, as in kube-apiserver.
  */
-export const jsonPatchCopiedMax = 3 * 1024 * 1024;
+const jsonPatchCopiedMax = 3 * 1024 * 1024;
 
 /** Number of moved list items that count as one step of work. */
 const itemsPerStep = 64;
@@ -40,7 +40,7 @@ const itemsPerStep = 64;
  * Maximum number of steps of a patch: ten thousand insertions at the head of a list of 25,000
  * items.
  */
-export const jsonPatchStepsMax = 2_000_000;
+const jsonPatchStepsMax = 2_000_000;
 
 /** One operation of a JSON patch, whose members are not yet checked. */
 export interface JsonPatchOperation {

@@ -27,7 +27,7 @@ import type {
   TypedObjectReference,
 } from '../../gen/types/core/v1.ts';
 import type { ObjectMeta } from '../../gen/types/meta/v1.ts';
-import { isSet, validateAnnotations, validateLabels } from '../../pod/fields.ts';
+import { isSet, notSupportedGo, validateAnnotations, validateLabels } from '../../pod/fields.ts';
 import { goDifference } from '../../pod/go-text.ts';
 import { isNative } from '../../pod/validation/resources.ts';
 import {
@@ -373,7 +373,9 @@ function validateStates(
   const field = 'status.allocatedResourceStatus';
   return flatMapSteps(sortedKeys(states), (name) => [
     ...validateClaimResource(name, field, dialect),
-    ...(resizeStates.includes(String(states?.[name])) ? [] : [unknownState(field, name)]),
+    ...(resizeStates.includes(String(states?.[name]))
+      ? []
+      : [notSupportedGo(field, name, resizeStates)]),
   ]);
 }
 
@@ -382,12 +384,6 @@ function validateClaimResource(name: string, field: string, dialect: Dialect): F
   const errors = ruleErrors(field, name, qualifiedName);
   if (errors.length > 0 || name === 'storage' || !isNative(name, dialect)) return errors;
   return [notSupported(field, name, ['storage'])];
-}
-
-function unknownState(field: string, name: string): FieldError {
-  const supportedValues = resizeStates.map((state) => JSON.stringify(state)).join(', ');
-  const message = `Unsupported value: ${name}: supported values: ${supportedValues}`;
-  return { type: 'FieldValueNotSupported', field, message };
 }
 
 function validateAllocated(

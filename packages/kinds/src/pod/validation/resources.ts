@@ -117,15 +117,10 @@ export function validateAmount(
   return errors;
 }
 
-/** Returns the valid quantities of a resource list, sorted by name. */
-export function quantitiesOf(list: JsonObject | undefined): ReadonlyMap<string, Quantity> {
-  return runInOnePiece(quantitySteps(list));
-}
-
 /** Quantities that one step parses. */
 const quantitiesPerStep = 200;
 
-/** Does the work of `quantitiesOf` in steps (TRUST-2). */
+/** Returns the valid quantities of a resource list, sorted by name, in steps (TRUST-2). */
 export function* quantitySteps(
   list: JsonObject | undefined,
 ): Generator<void, ReadonlyMap<string, Quantity>> {

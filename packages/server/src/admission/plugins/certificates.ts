@@ -4,7 +4,7 @@ import { jsonEqual } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import type { AdmissionPlugin } from '../chain.ts';
 import { onlyCollectorsFieldsDiffer } from '../objects.ts';
-import { type AdmissionTools, refusal } from '../tools.ts';
+import { type AdmissionTools, checkAccess, refusal } from '../tools.ts';
 
 /** Requires permission to `approve` for a signer to approve or deny its requests (ADM-1). */
 export function certificateApproval(tools: AdmissionTools): AdmissionPlugin {
@@ -49,7 +49,8 @@ async function mayActFor(
 ): Promise<boolean> {
   const { user } = call.context;
   const group = tools.dialect.group('certificates');
-  const ask = (name: string) => tools.decide({ user, verb, group, resource: 'signers', name });
+  const ask = (name: string) =>
+    checkAccess(tools, { user, verb, group, resource: 'signers', name });
   if ((await ask(signer)).allowed) return true;
   return (await ask(`${signer.split('/', 1)[0]}/*`)).allowed;
 }

@@ -1,7 +1,7 @@
 import type { ApiObject, OwnerReference } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { admissionCall, admissionTools, refusalOf, type WriteFixture } from '../testing.ts';
-import type { Question } from '../tools.ts';
+import type { AccessAttributes, AccessVerdict } from '../tools.ts';
 import { ownerReferencesPermissionEnforcement } from './owner-references-permission-enforcement.ts';
 
 const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web', uid: '1' };
@@ -18,13 +18,15 @@ const pod = (...ownerReferences: OwnerReference[]): ApiObject => ({
  */
 async function admit(write: Partial<WriteFixture>, ...allowed: string[]) {
   const checks: string[] = [];
-  const decide = async ({ verb, resource, subresource, namespace, name }: Question) => {
-    const path = [resource, subresource].filter((part) => (part ?? '') !== '').join('/');
-    checks.push(`${verb} ${path} ${namespace ?? ''}/${name}`);
+  const authorize = (attributes: AccessAttributes): AccessVerdict => {
+    const { verb, resource, subresource, namespace, name } = attributes;
+    const path = [resource, subresource].filter((part) => part !== '').join('/');
+    checks.push(`${verb} ${path} ${namespace}/${name}`);
     const needed = resource === '*' ? 'everything' : verb;
-    return { allowed: allowed.includes(needed), reason: 'no rule' };
+    const decision = allowed.includes(needed) ? 'allow' : 'no-opinion';
+    return { decision, reason: 'no rule' };
   };
-  const plugin = ownerReferencesPermissionEnforcement(admissionTools({}, { decide }));
+  const plugin = ownerReferencesPermissionEnforcement(admissionTools({}, { authorize }));
   const why = await refusalOf(plugin.validate, admissionCall({ resource: 'pods', ...write }));
   return { why, checks };
 }

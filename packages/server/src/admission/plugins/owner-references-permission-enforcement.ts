@@ -7,7 +7,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import type { AdmissionPlugin } from '../chain.ts';
-import { type AdmissionTools, refusal } from '../tools.ts';
+import { type AdmissionTools, checkAccess, refusal } from '../tools.ts';
 
 /**
  * Requires permission to delete an object to set its owners, and permission to update an owner's
@@ -41,7 +41,7 @@ const because = (reason: string) => `${reason}, <nil>`;
 
 async function checkDeletion(tools: AdmissionTools, call: AdmissionCall): Promise<void> {
   const { def, namespace, subresource } = call.target;
-  const { allowed, reason } = await tools.decide({
+  const { allowed, reason } = await checkAccess(tools, {
     user: call.context.user,
     verb: 'delete',
     group: def.group,
@@ -68,7 +68,7 @@ function newlyBlocking(
 async function mayFinalizeAnything(tools: AdmissionTools, call: AdmissionCall): Promise<boolean> {
   const { user } = call.context;
   const everything = { group: '*', resource: '*', subresource: 'finalizers', name: '*' };
-  return (await tools.decide({ user, verb: 'update', ...everything })).allowed;
+  return (await checkAccess(tools, { user, verb: 'update', ...everything })).allowed;
 }
 
 async function checkFinalizers(
@@ -85,7 +85,7 @@ async function checkFinalizers(
       `cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion ${owner.apiVersion} Kind ${owner.kind}: ${why}`,
     );
   }
-  const { allowed, reason } = await tools.decide({
+  const { allowed, reason } = await checkAccess(tools, {
     user: call.context.user,
     verb: 'update',
     group: def.group,

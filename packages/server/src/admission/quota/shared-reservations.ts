@@ -1,6 +1,6 @@
 import { type ApiObject, randomUuid } from '@wheelhouse/machinery';
-import { type Store, StoreError } from '@wheelhouse/store';
-import { statusOfStoreError } from '../../watchcache/store-errors.ts';
+import type { Store } from '@wheelhouse/store';
+import { throwStatusOf } from '../../watchcache/store-errors.ts';
 import { countedPart } from './counted-part.ts';
 import type { SharedReservations } from './quota-ledger.ts';
 
@@ -55,10 +55,4 @@ export function sharedReservations(
 }
 
 /** Converts errors of the store to answers of requests. */
-async function answering<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    throw error instanceof StoreError ? statusOfStoreError(error) : error;
-  }
-}
+const answering = <T>(work: () => Promise<T>): Promise<T> => work().catch(throwStatusOf);

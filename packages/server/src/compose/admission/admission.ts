@@ -89,13 +89,6 @@ export function createAdmission(
       unreachableTolerationSeconds: admission.unreachableTolerationSeconds ?? 300,
     },
     configurations: admission.configurations ?? {},
-    decide: async (question) => {
-      const { subresource = '', namespace = '', name = '' } = question;
-      const attributes = { ...question, subresource, namespace, name };
-      const about = { isResourceRequest: true, version: '*', path: '' };
-      const { decision, reason } = await authorization.decide({ ...attributes, ...about });
-      return { allowed: decision === 'allow', reason };
-    },
     builtin: (stem, resource) => snapshot().builtin(dialect.group(stem), resource),
     snapshot,
     caches,

@@ -10,6 +10,7 @@ import {
   type MetricRegistry,
   type OnExchange,
   parseIpAddress,
+  pendingPromise,
   type ResponseHeaders,
   specialRanges,
   type Timer,
@@ -272,10 +273,7 @@ export function createReportedAddress(config: ServerConfig): ReportedAddress {
     config.advertiseAddress ?? (isAny ? reachableAddress(config, family) : host) ?? host;
   const hostInUrl = advertised.includes(':') ? `[${advertised}]` : advertised;
   let actualPort = port;
-  let resolvePort = (_port: number) => {};
-  const listening = new Promise<number>((resolve) => {
-    resolvePort = resolve;
-  });
+  const { promise: listening, resolve: resolvePort } = pendingPromise<number>();
   if (port !== 0) resolvePort(port);
   const { externalHost } = config;
   const reportedHost = externalHost === undefined ? hostInUrl : hostOf(externalHost);

@@ -11,7 +11,6 @@ import {
   type Route,
   routedStore,
   type Store,
-  StoreError,
   type StoreWatch,
   startEtcdCompactor,
 } from '@wheelhouse/store';
@@ -20,7 +19,7 @@ import { sharedReservations } from '../../admission/quota/shared-reservations.ts
 import { readKeyPair } from '../../files/followed-files.ts';
 import { boundedCheck } from '../../observe/health.ts';
 import type { StoreSpace } from '../../observe/store-metrics.ts';
-import { statusOfStoreError } from '../../watchcache/store-errors.ts';
+import { throwStatusOf } from '../../watchcache/store-errors.ts';
 import type { ServerConfig } from '../config.ts';
 import type { EtcdSettings } from './settings.ts';
 
@@ -198,7 +197,7 @@ function numberClaims(claims: EtcdClaims, clock: Clock): NumberClaims {
         };
         return { release, letExpire };
       } catch (error) {
-        throw error instanceof StoreError ? statusOfStoreError(error) : error;
+        throwStatusOf(error);
       }
     },
   };

@@ -6,6 +6,7 @@ import {
   isObject,
   type JsonObject,
   jsonEqual,
+  pendingPromise,
   textOf,
 } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
@@ -66,10 +67,7 @@ export function startAuthenticationTrust(
       await writer.change(place, (current) => ({ ...current, data: desired(current) }));
     }
   };
-  let first = () => {};
-  const settled = new Promise<void>((resolve) => {
-    first = resolve;
-  });
+  const { promise: settled, resolve: first } = pendingPromise();
   const queue = createWorkQueue({
     ...options,
     name: 'cluster_authentication_trust_controller',

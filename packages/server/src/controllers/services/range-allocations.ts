@@ -21,7 +21,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { Store, StoredRecord } from '@wheelhouse/store';
 import { encodeStored } from '../../registry/object-codec.ts';
-import { storing } from '../../registry/registry.ts';
+import { storing } from '../../watchcache/store-errors.ts';
 
 /** Prefix of kube-apiserver's bitmaps of allocated numbers, one object per range. */
 export const rangeKeys = '/registry/ranges/';

@@ -238,7 +238,7 @@ async function rulesReview(
 }
 
 /** Maximum number of values in the rules of one review (TRUST-3). */
-export const reviewedValuesMax = 100_000;
+const reviewedValuesMax = 100_000;
 
 /** Bounds the rules of a user to what one answer may contain; an error reports the omitted ones. */
 function boundedRules({ rules, errors, extent }: RulesForUser): RulesForUser {
