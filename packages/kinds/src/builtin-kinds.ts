@@ -1,7 +1,9 @@
 import type { Dialect } from '@wheelhouse/machinery';
 import type { AdmissionKindOptions } from './admissionregistration/expressions.ts';
-import { validatingAdmissionPolicyBinding } from './admissionregistration/policy-binding.ts';
-import { validatingAdmissionPolicy } from './admissionregistration/validating-admission-policy.ts';
+import {
+  validatingAdmissionPolicy,
+  validatingAdmissionPolicyBinding,
+} from './admissionregistration/validating-admission-policy.ts';
 import {
   mutatingWebhookConfiguration,
   validatingWebhookConfiguration,
@@ -13,8 +15,7 @@ import {
 import { apiService } from './apiregistration/api-service.ts';
 import { controllerRevision } from './apps/controller-revision.ts';
 import { daemonSet } from './apps/daemon-set.ts';
-import { deployment } from './apps/deployment.ts';
-import { replicaSet } from './apps/replica-set.ts';
+import { deployment, replicaSet } from './apps/deployment.ts';
 import { statefulSet } from './apps/stateful-set.ts';
 import { selfSubjectReview, tokenReview } from './authentication/reviews.ts';
 import {
@@ -31,40 +32,32 @@ import {
   certificateSigningRequest,
 } from './certificates/certificate-signing-request.ts';
 import { lease } from './coordination/lease.ts';
-import { binding } from './core/binding.ts';
 import { componentStatus } from './core/component-status.ts';
-import { configMap } from './core/config-map.ts';
+import { configMap, secret } from './core/config-data.ts';
 import { endpoints } from './core/endpoints.ts';
-import { coreEvent } from './core/event.ts';
 import { limitRange } from './core/limit-range.ts';
 import { namespace } from './core/namespace.ts';
 import { node } from './core/node.ts';
-import { pod } from './core/pod.ts';
+import { binding, pod } from './core/pod.ts';
 import { podTemplate } from './core/pod-template.ts';
 import { replicationController } from './core/replication-controller.ts';
 import { resourceQuota } from './core/resource-quota.ts';
-import { secret } from './core/secret.ts';
 import { type ServiceOptions, service } from './core/service.ts';
 import { serviceAccount } from './core/service-account.ts';
-import { persistentVolume } from './core/storage/persistent-volume.ts';
-import { persistentVolumeClaim } from './core/storage/persistent-volume-claim.ts';
+import { persistentVolume, persistentVolumeClaim } from './core/storage/persistent-volumes.ts';
 import { endpointSlice } from './discovery/endpoint-slice.ts';
-import { event } from './events/event.ts';
+import { coreEvent, event } from './events/event.ts';
 import type { Features } from './features/features.ts';
 import { flowSchema } from './flowcontrol/flow-schema.ts';
 import { priorityLevelConfiguration } from './flowcontrol/priority-level-configuration.ts';
-import { ingress } from './networking/ingress.ts';
-import { ingressClass } from './networking/ingress-class.ts';
+import { ingress, ingressClass } from './networking/ingress.ts';
 import { networkPolicy } from './networking/network-policy.ts';
 import { runtimeClass } from './node/runtime-class.ts';
 import { podDisruptionBudget } from './policy/pod-disruption-budget.ts';
-import { clusterRoleBinding, roleBinding } from './rbac/role-bindings.ts';
-import { clusterRole, role } from './rbac/roles.ts';
+import { clusterRole, clusterRoleBinding, role, roleBinding } from './rbac/roles.ts';
 import type { ResourceDef } from './resource-def.ts';
 import { priorityClass } from './scheduling/priority-class.ts';
-import { csiDriver } from './storage/csi-driver.ts';
-import { csiNode } from './storage/csi-node.ts';
-import { csiStorageCapacity } from './storage/csi-storage-capacity.ts';
+import { csiDriver, csiNode, csiStorageCapacity } from './storage/csi.ts';
 import { storageClass } from './storage/storage-class.ts';
 import { volumeAttachment } from './storage/volume-attachment.ts';
 

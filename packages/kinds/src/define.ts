@@ -19,6 +19,7 @@ import {
   type ColumnDef,
   type ResourceDef,
   type StorageDef,
+  type Stored,
   type Strategy,
   type SubresourceDef,
   standardVerbs,
@@ -28,7 +29,6 @@ import { sameOrEmptySteps } from './rules/checks.ts';
 import { keepMembers } from './rules/fill.ts';
 import { currentMinor, lifeMembers, lifeOf } from './rules/life.ts';
 import { schemaOf } from './schema-of.ts';
-import type { Stored } from './stored.ts';
 
 /** One API version of a built-in kind; absent members are derived from the facts. */
 export interface VersionOptions<O = ApiObject>

@@ -111,8 +111,7 @@ export {
 } from './kind-behavior.ts';
 export { schemaOfKind } from './kind-schema.ts';
 export { loadKindSchema, loadOlderReleases, loadPrivilegedPods } from './lazy.ts';
-export { addressLabels } from './networking/ip-address.ts';
-export { cidrsOf, isReady } from './networking/service-cidr.ts';
+export { addressLabels, cidrsOf, isReady } from './networking/service-addresses.ts';
 export { kindsOfAllReleases } from './older/release.ts';
 export {
   type Amounts,
@@ -149,6 +148,7 @@ export {
   type MaybeSteps,
   type ResourceDef,
   type StorageDef,
+  type Stored,
   type Strategy,
   type StrategyContext,
   type SubresourceDef,
@@ -159,7 +159,6 @@ export { same } from './rules/checks.ts';
 export { ensure, objectAt, objectsAt } from './rules/fill.ts';
 export { currentMinor, type Removal, releaseName } from './rules/life.ts';
 export { schemaOf } from './schema-of.ts';
-export type { Stored } from './stored.ts';
 export {
   apiVersionIn,
   fromStorage,

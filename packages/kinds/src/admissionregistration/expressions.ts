@@ -10,8 +10,8 @@ import {
   tooMany,
 } from '@wheelhouse/machinery';
 import type { MatchCondition } from '../gen/types/admissionregistration/v1alpha1.ts';
+import type { Stored } from '../resource-def.ts';
 import { expressionsPerStep, flatMapSteps } from '../rules/checks.ts';
-import type { Stored } from '../stored.ts';
 
 /** The variables that a policy declares, of which an expression may use a prefix. */
 export interface OwnVariables {

@@ -18,9 +18,9 @@ import type {
   NamedRuleWithOperations,
   RuleWithOperations,
 } from '../gen/types/admissionregistration/v1.ts';
+import type { Stored } from '../resource-def.ts';
 import { flatMapSteps, goList, goStrings, validateStar } from '../rules/checks.ts';
 import { fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 
 /** The operations and resources that a webhook or policy matches. */
 

@@ -15,10 +15,9 @@ import type {
   MutatingAdmissionPolicy,
   Mutation,
 } from '../gen/types/admissionregistration/v1alpha1.ts';
-import type { ResourceDef } from '../resource-def.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 import { expressionsPerStep, flatMapSteps } from '../rules/checks.ts';
 import { ensure, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 import {
   type AdmissionKindOptions,
   checkedExpression,
@@ -26,13 +25,17 @@ import {
   namesFor,
 } from './expressions.ts';
 import { fillMatchResources, matchOf } from './match-resources.ts';
-import { bindingKind, fillMissingAction, validateBindingBasis } from './policy-binding.ts';
 import {
   type PolicyScope,
   paramKindColumn,
   policyScope,
   validatePolicyBasis,
 } from './policy-rules.ts';
+import {
+  bindingKind,
+  fillMissingAction,
+  validateBindingBasis,
+} from './validating-admission-policy.ts';
 
 /** MutatingAdmissionPolicy and its binding: expressions that change writes (ADM-3). */
 export function mutatingPolicyKinds(

@@ -26,9 +26,9 @@ import type {
   MutatingAdmissionPolicy,
   MutatingAdmissionPolicySpec,
 } from '../gen/types/admissionregistration/v1alpha1.ts';
+import type { Stored } from '../resource-def.ts';
 import { expressionsPerStep, flatMapSteps, same } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 import {
   checkedExpression,
   type ExpressionChecker,

@@ -20,10 +20,9 @@ import type {
   ValidatingWebhookConfiguration,
   WebhookClientConfig,
 } from '../gen/types/admissionregistration/v1.ts';
-import type { ResourceDef } from '../resource-def.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 import { flatMapSteps, goStrings, same } from '../rules/checks.ts';
 import { fillAbsent, objectsAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 import { webhookServiceErrors, webhookUrlErrors } from '../webhook-client.ts';
 import {
   type AdmissionKindOptions,

@@ -15,9 +15,8 @@ import {
 import { ageColumn, column, nameColumn, numberAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import type { APIService, APIServiceSpec } from '../gen/types/apiregistration/v1.ts';
-import type { MaybeSteps, ResourceDef, StrategyContext } from '../resource-def.ts';
+import type { MaybeSteps, ResourceDef, Stored, StrategyContext } from '../resource-def.ts';
 import { fill, keepMembers } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 
 /** APIService: assigns a group version to this server or to an aggregated one. */
 export function apiService(dialect: Dialect): ResourceDef {

@@ -19,9 +19,8 @@ import type {
   StorageVersion,
   StorageVersionCondition,
 } from '../gen/types/apiserverinternal/v1alpha1.ts';
-import type { ResourceDef } from '../resource-def.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 import { flatMapSteps } from '../rules/checks.ts';
-import type { Stored } from '../stored.ts';
 
 /** StorageVersion: the version in which each server stores the objects of a resource. */
 export function storageVersion(dialect: Dialect): ResourceDef {

@@ -13,8 +13,7 @@ import { ageColumn, asStringColumn, column, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { ControllerRevision } from '../gen/types/apps/v1.ts';
 import { validateNonNegative } from '../pod/fields.ts';
-import type { ResourceDef } from '../resource-def.ts';
-import type { Stored } from '../stored.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 import { countColumn } from './workload.ts';
 
 /** ControllerRevision: a snapshot of a controller's template. */

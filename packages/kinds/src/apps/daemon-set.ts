@@ -31,10 +31,9 @@ import {
   validateSelectorUnchanged,
 } from '../pod/template.ts';
 import { templateWarnings } from '../pod/warnings.ts';
-import type { ResourceDef } from '../resource-def.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 import { parseInt64, sameSteps, sortedKeys } from '../rules/checks.ts';
 import { ensure, fill, fillAbsent, objectAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 import {
   countColumn,
   exampleTemplate,

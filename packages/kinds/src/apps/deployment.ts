@@ -12,7 +12,12 @@ import {
 import { ageColumn, asStringColumn, nameColumn } from '../cells.ts';
 import { defineKind, scaleSubresourceOf, statusSubresource } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
-import type { Deployment, DeploymentSpec, RollingUpdateDeployment } from '../gen/types/apps/v1.ts';
+import type {
+  Deployment,
+  DeploymentSpec,
+  ReplicaSet,
+  RollingUpdateDeployment,
+} from '../gen/types/apps/v1.ts';
 import { fillPodSpec, removingOldInitContainers } from '../pod/defaults.ts';
 import { notSupportedGo, validateNonNegative } from '../pod/fields.ts';
 import { goIntOrString, goStrategy } from '../pod/go-text.ts';
@@ -26,15 +31,16 @@ import {
   validateTemplate,
 } from '../pod/template.ts';
 import { controllerWarnings } from '../pod/warnings.ts';
-import type { ResourceDef, StrategyContext } from '../resource-def.ts';
+import type { ResourceDef, Stored, StrategyContext } from '../resource-def.ts';
 import { parseInt64, sameOrEmptySteps } from '../rules/checks.ts';
 import { ensure, fill, fillAbsent, keepMembers } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 import {
   countColumn,
   exampleTemplate,
   isZero,
   readyColumn,
+  replicaColumns,
+  replicaStrategy,
   validateCounts,
   validateIntOrPercent,
   validatePercentMax,
@@ -225,3 +231,63 @@ const validateStatus = (object: Stored<Deployment>, old: Stored<Deployment>): Fi
   ...validateCounts(object, counts, parts),
   ...validateCollisionCount(object, old),
 ];
+
+/** ReplicaSet: keeps replicas of one pod template running. */
+export function replicaSet(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
+  return defineKind<ReplicaSet>({
+    dialect,
+    features,
+    facts: 'apps',
+    kind: 'ReplicaSet',
+    resource: 'replicasets',
+    scope: 'Namespaced',
+    shortNames: ['rs'],
+    categories: ['all'],
+    versions: [
+      {
+        version: 'v1',
+        defaults: removingOldInitContainers(dialect, ['spec', 'template'], fillReplicaSet),
+        columns: [...replicaColumns, ...wideColumns()],
+      },
+    ],
+    generation: true,
+    strategy: replicaStrategy(
+      { dialect, features },
+      { validate: validateReplicaSet, changed: validateSelectorUnchanged },
+    ),
+    subresources: [
+      scaleSubresourceOf({ group: 'apps', resource: 'replicasets/scale' }),
+      statusSubresource,
+    ],
+    example: () => ({
+      apiVersion: 'apps/v1',
+      kind: 'ReplicaSet',
+      metadata: { name: 'example', namespace: 'default' },
+      spec: {
+        replicas: 2,
+        selector: { matchLabels: { app: 'example' } },
+        template: exampleTemplate(),
+      },
+    }),
+  });
+}
+
+function fillReplicaSet(object: Stored<ReplicaSet>): void {
+  const spec = ensure(object, 'spec');
+  fill(spec, { replicas: 1 });
+  fillPodSpec(spec.template?.spec);
+}
+
+function* validateReplicaSet(
+  object: Stored<ReplicaSet>,
+  rules: PodRules,
+): Generator<void, FieldError[]> {
+  const spec = ensure(object, 'spec');
+  return [
+    ...validateNonNegative(spec, 'spec', 'replicas'),
+    ...validateNonNegative(spec, 'spec', 'minReadySeconds'),
+    // kube-apiserver uses the message of a Deployment.
+    ...validateSelector(object, 'deployment'),
+    ...(yield* validateTemplate(object, rules)),
+  ];
+}

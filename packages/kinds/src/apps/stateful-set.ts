@@ -32,10 +32,9 @@ import {
   validateTemplateMetadata,
 } from '../pod/template.ts';
 import { claimWarnings, templateWarnings } from '../pod/warnings.ts';
-import type { ResourceDef } from '../resource-def.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 import { flatMapSteps, sameOrEmpty } from '../rules/checks.ts';
 import { ensure, fill, fillAbsent } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 import {
   exampleTemplate,
   isZero,

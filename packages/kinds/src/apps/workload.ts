@@ -16,10 +16,9 @@ import { goIntOrString } from '../pod/go-text.ts';
 import { newPodRules, type PodRules } from '../pod/rules.ts';
 import { templateOf, templateRules } from '../pod/template.ts';
 import { controllerWarnings } from '../pod/warnings.ts';
-import type { ColumnDef, Strategy } from '../resource-def.ts';
+import type { ColumnDef, Stored, Strategy } from '../resource-def.ts';
 import { sortedKeys } from '../rules/checks.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 
 /** Columns and rules that kinds with replicas of pods share. */
 

@@ -29,9 +29,9 @@ import type {
 import { validateNonNegative } from '../pod/fields.ts';
 import { goQuantity } from '../pod/go-text.ts';
 import { validateResourceName } from '../pod/validation/resources.ts';
+import type { Stored } from '../resource-def.ts';
 import { flatMapSteps } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 
 const periodSecondsMax = 1800;
 const windowSecondsMax = 3600;

@@ -15,10 +15,10 @@ import type {
   HorizontalPodAutoscalerBehavior,
   MetricSpec,
 } from '../gen/types/autoscaling/v2.ts';
+import type { Stored } from '../resource-def.ts';
 import { ensure, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
 import { goNames } from '../rules/old-annotations.ts';
 import { schemaOf } from '../schema-of.ts';
-import type { Stored } from '../stored.ts';
 
 /**
  * Conversion of HorizontalPodAutoscalers to and from older versions. `autoscaling/v2beta1` and the

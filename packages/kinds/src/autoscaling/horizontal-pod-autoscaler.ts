@@ -14,9 +14,8 @@ import type {
   MetricSpec,
   MetricStatus,
 } from '../gen/types/autoscaling/v2.ts';
-import type { ColumnDef, ResourceDef } from '../resource-def.ts';
+import type { ColumnDef, ResourceDef, Stored } from '../resource-def.ts';
 import { ensure, objectAt, objectsAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 import { validateAutoscaler, validateAutoscalerStatus } from './autoscaler-rules.ts';
 import {
   dropAnnotations,

@@ -10,8 +10,7 @@ import {
 import { ageColumn, column, nameColumn, numberAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { Scale } from '../gen/types/autoscaling/v1.ts';
-import type { ColumnDef, ResourceDef } from '../resource-def.ts';
-import type { Stored } from '../stored.ts';
+import type { ColumnDef, ResourceDef, Stored } from '../resource-def.ts';
 
 const columns: readonly ColumnDef[] = [
   { ...nameColumn, format: '' },

@@ -22,8 +22,8 @@ import type {
   SuccessPolicyRule,
 } from '../gen/types/batch/v1.ts';
 import { invalidUnshown, validateNonNegative } from '../pod/fields.ts';
+import type { Stored } from '../resource-def.ts';
 import { flatMapSteps, parseInt64 } from '../rules/checks.ts';
-import type { Stored } from '../stored.ts';
 
 /** Counts the indexes in a list such as `1,3-5,7`; `problem` is the error in an invalid list. */
 export function countIndexes(

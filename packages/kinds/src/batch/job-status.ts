@@ -19,9 +19,9 @@ import {
   validateNonNegative,
 } from '../pod/fields.ts';
 import { goStructs } from '../pod/go-text.ts';
+import type { Stored } from '../resource-def.ts';
 import { same } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 import { countIndexes, firstShared } from './job-policies.ts';
 
 /**

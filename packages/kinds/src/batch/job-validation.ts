@@ -25,9 +25,9 @@ import {
   validateSelectorUnchanged,
 } from '../pod/template.ts';
 import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
+import type { Stored } from '../resource-def.ts';
 import { keyed, same } from '../rules/checks.ts';
 import { ensure } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 import { validateFailurePolicy, validateSuccessPolicy } from './job-policies.ts';
 
 type Labels = Readonly<Record<string, string>>;

@@ -15,9 +15,8 @@ import type { Job } from '../gen/types/batch/v1.ts';
 import { fillPodSpec, removingOldInitContainers } from '../pod/defaults.ts';
 import { newPodRules, type PodPorts } from '../pod/rules.ts';
 import { templateOf, templateRules } from '../pod/template.ts';
-import type { ResourceDef, StrategyContext } from '../resource-def.ts';
+import type { ResourceDef, Stored, StrategyContext } from '../resource-def.ts';
 import { ensure, fill, fillAbsent } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 import { validateJobStatus } from './job-status.ts';
 import { jobWarnings, ownLabels, validateJob, validateJobUpdate } from './job-validation.ts';
 

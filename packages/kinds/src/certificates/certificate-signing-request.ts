@@ -26,10 +26,9 @@ import type {
   CertificateSigningRequestCondition,
   CertificateSigningRequestSpec,
 } from '../gen/types/certificates/v1.ts';
-import type { ResourceDef, Strategy, StrategyContext } from '../resource-def.ts';
+import type { ResourceDef, Stored, Strategy, StrategyContext } from '../resource-def.ts';
 import { same } from '../rules/checks.ts';
 import { ensure } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 import { certificateRequestProblem } from './certificate-request.ts';
 import { signerNameErrors } from './signer-name.ts';
 

@@ -13,9 +13,8 @@ import {
 import { column, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { ClusterTrustBundle } from '../gen/types/certificates/v1alpha1.ts';
-import type { ResourceDef } from '../resource-def.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 import { immutable } from '../rules/checks.ts';
-import type { Stored } from '../stored.ts';
 import { signerNameErrors } from './signer-name.ts';
 
 /** A self-signed certificate authority for examples, in PEM; its private key is discarded. */

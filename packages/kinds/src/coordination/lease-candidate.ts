@@ -8,9 +8,8 @@ import {
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { LeaseCandidate } from '../gen/types/coordination/v1alpha2.ts';
-import type { ResourceDef } from '../resource-def.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 import { immutable } from '../rules/checks.ts';
-import type { Stored } from '../stored.ts';
 import { oldestEmulationVersion, validateLeaseStrategy } from './lease.ts';
 
 /** LeaseCandidate: a program that competes for a Lease, and the release that it emulates. */

@@ -13,8 +13,7 @@ import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Lease } from '../gen/types/coordination/v1.ts';
-import type { ResourceDef } from '../resource-def.ts';
-import type { Stored } from '../stored.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 
 /** Lease: an expiring lock, which its holder renews periodically. */
 export function lease(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {

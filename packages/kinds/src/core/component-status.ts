@@ -2,8 +2,7 @@ import { type Dialect, pathSegment } from '@wheelhouse/machinery';
 import { column, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { ComponentCondition, ComponentStatus } from '../gen/types/core/v1.ts';
-import type { ResourceDef } from '../resource-def.ts';
-import type { Stored } from '../stored.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 
 /** ComponentStatus: the health of the control plane's parts, computed on request, never stored. */
 export function componentStatus(dialect: Dialect): ResourceDef {

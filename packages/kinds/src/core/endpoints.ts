@@ -17,10 +17,9 @@ import type {
   Endpoints,
 } from '../gen/types/core/v1.ts';
 import { validateChoiceIn, validatePortNumber } from '../pod/fields.ts';
-import type { ResourceDef } from '../resource-def.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 import { flatMapSteps } from '../rules/checks.ts';
 import { fill, objectsAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 import { validateIp, validateNonSpecialIp } from './addresses.ts';
 
 /** Endpoints: the addresses behind a Service; EndpointSlices replace it. */

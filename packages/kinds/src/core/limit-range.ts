@@ -23,10 +23,9 @@ import {
   validateAnyResourceName,
   validateResourceName,
 } from '../pod/validation/resources.ts';
-import type { ResourceDef } from '../resource-def.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 import { flatMapSteps, keyed } from '../rules/checks.ts';
 import { ensure, fillMapSteps, objectAt, roundAmountsSteps } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 
 /** LimitRange: bounds and defaults for the resources of pods in a namespace. */
 export function limitRange(dialect: Dialect): ResourceDef {

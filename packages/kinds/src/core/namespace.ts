@@ -9,9 +9,8 @@ import {
 import { ageColumn, column, nameColumn } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import type { Namespace } from '../gen/types/core/v1.ts';
-import type { ResourceDef, StrategyContext } from '../resource-def.ts';
+import type { ResourceDef, Stored, StrategyContext } from '../resource-def.ts';
 import { ensure, fill } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 
 /**
  * Namespace. A deletion marks it Terminating; the namespace controller removes its contents and

@@ -22,11 +22,10 @@ import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Node } from '../gen/types/core/v1.ts';
 import { validateEffect } from '../pod/validation/placement.ts';
 import { quantitySteps, validateAmount } from '../pod/validation/resources.ts';
-import type { ColumnDef, ResourceDef } from '../resource-def.ts';
+import type { ColumnDef, ResourceDef, Stored } from '../resource-def.ts';
 import { flatMapSteps, goStrings, sortedKeys } from '../rules/checks.ts';
 import { ensure, fillMapSteps, objectAt, roundAmountsSteps } from '../rules/fill.ts';
 import { annotatedAvoidPods, annotatedList, oldAnnotations } from '../rules/old-annotations.ts';
-import type { Stored } from '../stored.ts';
 import { validateCidr } from './addresses.ts';
 
 /** Node: a machine that runs pods; its agent registers it together with its status. */

@@ -8,9 +8,8 @@ import { fillPodSpec, removingOldInitContainers } from '../pod/defaults.ts';
 import { newPodRules, type PodRules } from '../pod/rules.ts';
 import { templateRules, validatePodTemplate } from '../pod/template.ts';
 import { templateWarnings } from '../pod/warnings.ts';
-import type { ResourceDef } from '../resource-def.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 import { ensure } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 
 /** PodTemplate: a stored template of pods. */
 export function podTemplate(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {

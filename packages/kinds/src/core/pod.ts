@@ -8,7 +8,7 @@ import {
   type JsonObject,
 } from '@wheelhouse/machinery';
 import { age, ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
-import { defineKind, steppedDefaults } from '../define.ts';
+import { defineKind, steppedDefaults, virtualKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import { droppingFields } from '../features/gated-fields.ts';
 import { podStatusFields } from '../features/gated-tables.ts';
@@ -39,9 +39,14 @@ import { validatePodStatus } from '../pod/status.ts';
 import { validateAddedContainers, validatePod, validatePodUpdate } from '../pod/update.ts';
 import { validateProfileAgreement } from '../pod/validation/annotations.ts';
 import { podWarnings } from '../pod/warnings.ts';
-import type { ColumnDef, ResourceDef, StrategyContext, SubresourceDef } from '../resource-def.ts';
+import type {
+  ColumnDef,
+  ResourceDef,
+  Stored,
+  StrategyContext,
+  SubresourceDef,
+} from '../resource-def.ts';
 import { ensure, fill } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 
 const isSidecar = (container: Stored<Container> | undefined) =>
   (container?.restartPolicy ?? '') === 'Always';
@@ -430,4 +435,18 @@ function subresourcesOf(features: Features): readonly SubresourceDef[] {
   if (!features.enabled('InPlacePodVerticalScaling')) return subresources;
   const last = subresources.length - 1;
   return [...subresources.slice(0, last), resize, ...subresources.slice(last)];
+}
+
+/** Binding: assigns a Pod to a node; the older alternative to the Pod's `binding` subresource. */
+export function binding(dialect: Dialect): ResourceDef {
+  const def = virtualKind({ dialect, facts: 'core', kind: 'Binding', scope: 'Namespaced' });
+  return {
+    ...def,
+    example: () => ({
+      apiVersion: 'v1',
+      kind: 'Binding',
+      metadata: { name: 'example', namespace: 'default' },
+      target: { kind: 'Node', name: 'node-1' },
+    }),
+  };
 }

@@ -17,10 +17,9 @@ import { goStringMap } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
 import { validatePodTemplate, validateRestartPolicy } from '../pod/template.ts';
 import { controllerWarnings, templateWarnings } from '../pod/warnings.ts';
-import type { ResourceDef } from '../resource-def.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 import { sameOrEmpty, sortedKeys } from '../rules/checks.ts';
 import { ensure, fill, objectAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 
 /** ReplicationController: the predecessor of ReplicaSet. */
 export function replicationController(

@@ -23,10 +23,9 @@ import {
   validateAmount,
   validateQuotaResourceName,
 } from '../pod/validation/resources.ts';
-import type { ResourceDef } from '../resource-def.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 import { flatMapSteps, goList, goStrings, keyed, sortedKeys } from '../rules/checks.ts';
 import { roundAmounts } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 
 /** ResourceQuota: limits the resources that a namespace uses. */
 export function resourceQuota(dialect: Dialect): ResourceDef {

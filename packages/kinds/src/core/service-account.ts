@@ -2,8 +2,7 @@ import { type Dialect, dnsSubdomain } from '@wheelhouse/machinery';
 import { ageColumn, column, listAt, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { ServiceAccount } from '../gen/types/core/v1.ts';
-import type { ResourceDef } from '../resource-def.ts';
-import type { Stored } from '../stored.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 
 /** ServiceAccount: an identity for processes; its `token` subresource issues credentials. */
 export function serviceAccount(dialect: Dialect): ResourceDef {

@@ -3,21 +3,20 @@ import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind, steppedDefaults } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Service } from '../gen/types/core/v1.ts';
-import type { ColumnDef, ResourceDef, Strategy } from '../resource-def.ts';
+import type { ColumnDef, ResourceDef, Stored, Strategy } from '../resource-def.ts';
 import { sortedKeys } from '../rules/checks.ts';
 import { ensure, fill, fillAbsent } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 import { type Family, familyOf } from './service/cluster-ips.ts';
 import { balancerAddresses, validateServiceStatus } from './service/load-balancer-status.ts';
 import {
   asService,
+  dropTypeDependent,
   isExternallyAccessible,
   isExternalName,
   needsClusterIp,
   noAddress,
   type ServiceSpec,
 } from './service/spec.ts';
-import { dropTypeDependent } from './service/transitions.ts';
 import { serviceWarnings, validateService, validateServiceUpdate } from './service/validation.ts';
 
 /** Functions and settings that allocate the addresses and ports of Services. */

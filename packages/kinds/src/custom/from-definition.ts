@@ -23,8 +23,12 @@ import {
   type CrdVersion,
   customPrefix,
 } from './definition.ts';
-import { statusDefaulter } from './status-default.ts';
-import { customStrategy, type RuleCompiler, type VersionRules } from './strategy.ts';
+import {
+  customStrategy,
+  type RuleCompiler,
+  statusDefaulter,
+  type VersionRules,
+} from './strategy.ts';
 
 /**
  * Orders API versions by preference: GA before beta before alpha, higher numbers first within

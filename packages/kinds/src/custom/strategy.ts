@@ -14,6 +14,7 @@ import {
   member,
 } from '@wheelhouse/machinery';
 import {
+  applyDefaults,
   type EmbeddedRules,
   resolved,
   type Schema,
@@ -322,4 +323,25 @@ function finalizerWarnings(
     const reason = 'to avoid accidental conflicts with other finalizer writers';
     return [...warnings, `${at}: prefer a domain-qualified finalizer name${path} ${reason}`];
   });
+}
+
+/**
+ * Returns a function that adds the schema's default of `status` to an object without one; undefined
+ * if the schema has none. The result shares all other members with the object.
+ */
+export function statusDefaulter(schema: Schema): ((object: ApiObject) => ApiObject) | undefined {
+  const status = resolved(schema).properties?.get('status');
+  if (status === undefined || (resolved(status.schema).default ?? undefined) === undefined) {
+    return undefined;
+  }
+  const onlyStatus: Schema = { type: 'object', properties: new Map([['status', status]]) };
+  // Compiled on first use: there are many definitions, most with few objects.
+  let fill: ReturnType<typeof applyDefaults> | undefined;
+  return (object) => {
+    if (object['status'] !== undefined) return object;
+    const defaults: JsonObject = {};
+    fill ??= applyDefaults(onlyStatus);
+    fill(defaults, { beyond: 'left out' });
+    return { ...object, ...defaults };
+  };
 }

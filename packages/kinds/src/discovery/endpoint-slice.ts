@@ -20,10 +20,9 @@ import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Endpoint, EndpointPort, EndpointSlice } from '../gen/types/discovery/v1.ts';
 import { validateChoice, validateLabels } from '../pod/fields.ts';
-import type { ColumnDef, ResourceDef, StrategyContext } from '../resource-def.ts';
+import type { ColumnDef, ResourceDef, Stored, StrategyContext } from '../resource-def.ts';
 import { flatMapSteps, immutable, sameOrEmpty, sameOrEmptySteps } from '../rules/checks.ts';
 import { fillAbsent, forEachSteps, objectsAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 
 const columns: readonly ColumnDef[] = [
   nameColumn,

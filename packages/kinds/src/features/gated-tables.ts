@@ -3,9 +3,8 @@ import { textAt } from '../cells.ts';
 import type { Container, PodSpec, Volume } from '../gen/types/core/v1.ts';
 import { isSet } from '../pod/fields.ts';
 import { containersOf } from '../pod/references.ts';
-import type { ResourceDef } from '../resource-def.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 import type { Features } from './features.ts';
 import { droppingFields, type GatedFields, withDroppedFields } from './gated-fields.ts';
 

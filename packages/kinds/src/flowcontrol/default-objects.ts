@@ -8,7 +8,7 @@ import {
   jsonObject,
 } from '@wheelhouse/machinery';
 import type { FlowSchema, PriorityLevelConfiguration } from '../gen/types/flowcontrol/v1.ts';
-import type { Stored } from '../stored.ts';
+import type { Stored } from '../resource-def.ts';
 
 /**
  * The levels and schemas that every server has, with kube-apiserver's names and numbers (OPS-3).

@@ -22,10 +22,15 @@ import type {
   ResourcePolicyRule,
   Subject,
 } from '../gen/types/flowcontrol/v1.ts';
-import { type Findings, type ResourceDef, type Strategy, standardVerbs } from '../resource-def.ts';
+import {
+  type Findings,
+  type ResourceDef,
+  type Stored,
+  type Strategy,
+  standardVerbs,
+} from '../resource-def.ts';
 import { flatMapSteps, goStrings, validateStar } from '../rules/checks.ts';
 import { ensure, objectAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 import { validateMandatory } from './default-objects.ts';
 
 /** FlowSchema: assigns requests to a priority level (OPS-3). */

@@ -16,9 +16,8 @@ import type {
   PriorityLevelConfigurationSpec,
   QueuingConfiguration,
 } from '../gen/types/flowcontrol/v1.ts';
-import type { ResourceDef } from '../resource-def.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 import { ensure, fill } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 import { validateMandatory } from './default-objects.ts';
 import { flowStrategy, validateFlowConditions } from './flow-schema.ts';
 

@@ -26,10 +26,9 @@ import type {
   NetworkPolicySpec,
 } from '../gen/types/networking/v1.ts';
 import { validatePortNumber } from '../pod/fields.ts';
-import type { ResourceDef } from '../resource-def.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 import { flatMapSteps, goList, reportedTwice } from '../rules/checks.ts';
 import { ensure, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 
 /** NetworkPolicy: restricts the traffic that pods accept and send. */
 export function networkPolicy(dialect: Dialect): ResourceDef {

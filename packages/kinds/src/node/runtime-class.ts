@@ -15,9 +15,8 @@ import { newPodRules } from '../pod/rules.ts';
 import { validateToleration } from '../pod/validation/placement.ts';
 import { resourceErrorSteps } from '../pod/validation/resources.ts';
 import { nodeLabelMessage } from '../pod/warnings.ts';
-import type { ResourceDef } from '../resource-def.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 import { flatMapSteps, immutable, sortedKeys } from '../rules/checks.ts';
-import type { Stored } from '../stored.ts';
 
 /** RuntimeClass: a configuration of the container runtime. */
 export function runtimeClass(dialect: Dialect): ResourceDef {

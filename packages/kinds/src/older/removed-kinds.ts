@@ -11,9 +11,8 @@ import {
 import { at, column, listAt, nameColumn, numberAt, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { PodSecurityPolicy, PodSecurityPolicySpec } from '../gen/types/policy/v1beta1.ts';
-import type { ResourceDef } from '../resource-def.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 import { ensure, fill, objectAt, objectsAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 
 /** Kinds that the current release does not serve in any version. */
 export function removedKinds(dialect: Dialect): readonly ResourceDef[] {

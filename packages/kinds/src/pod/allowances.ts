@@ -1,8 +1,8 @@
 import { numberAt } from '../cells.ts';
 import type { Container, Pod, PodTemplateSpec, VolumeProjection } from '../gen/types/core/v1.ts';
+import type { Stored } from '../resource-def.ts';
 import { selectorsPerStep, someSteps } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 import { annotationsOf, validatePlainPath } from './fields.ts';
 import { containersOf } from './references.ts';
 import { type Allowances, newlyAllowed, type PodPorts } from './rules.ts';

@@ -6,8 +6,8 @@ import {
   sumQuantities,
 } from '@wheelhouse/machinery';
 import type { Container, PodSpec } from '../gen/types/core/v1.ts';
+import type { Stored } from '../resource-def.ts';
 import { objectAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 
 const counted = ['cpu', 'memory'];
 

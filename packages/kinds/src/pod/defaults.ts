@@ -17,6 +17,7 @@ import type {
   Volume,
   VolumeResourceRequirements,
 } from '../gen/types/core/v1.ts';
+import type { Stored } from '../resource-def.ts';
 import {
   ensure,
   fill,
@@ -25,7 +26,6 @@ import {
   objectAt,
   roundAmountsSteps,
 } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 import { containerAmounts, podLevelResources } from './amounts.ts';
 
 /** Fills the defaults of the spec of a pod or template. */

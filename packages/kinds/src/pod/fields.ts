@@ -17,9 +17,9 @@ import {
 } from '@wheelhouse/machinery';
 import { at, textAt } from '../cells.ts';
 import type { PodSecurityContext, SecurityContext } from '../gen/types/core/v1.ts';
+import type { Stored } from '../resource-def.ts';
 import { flatMapSteps, mapBytes, sortedKeys } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 
 const driverNameBytesMax = 63;
 

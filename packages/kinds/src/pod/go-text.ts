@@ -12,9 +12,9 @@ import {
 import { textAt } from '../cells.ts';
 import type { NodeSelectorTerm } from '../gen/types/core/v1.ts';
 import type { LabelSelector } from '../gen/types/meta/v1.ts';
+import type { Stored } from '../resource-def.ts';
 import { goStrings, sortedKeys } from '../rules/checks.ts';
 import { isList, objectsAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 import { textsAt } from './fields.ts';
 
 /**

@@ -1,9 +1,9 @@
 import { type JsonObject, listedMax, pairWarningsMax } from '@wheelhouse/machinery';
 import { textAt } from '../cells.ts';
 import type { PodSpec, Volume, VolumeProjection } from '../gen/types/core/v1.ts';
+import type { Stored } from '../resource-def.ts';
 import { flatMapSteps } from '../rules/checks.ts';
 import { isList, objectAt, objectsAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 
 /** A file in a volume, and its source; empty if the volume has only one source. */
 interface PlacedFile {

@@ -13,10 +13,9 @@ import type {
   PodStatus,
   SeccompProfile,
 } from '../gen/types/core/v1.ts';
-import type { StrategyContext } from '../resource-def.ts';
+import type { Stored, StrategyContext } from '../resource-def.ts';
 import { flatMapSteps, keyed, same } from '../rules/checks.ts';
 import { ensure, forEachSteps, keepMembers } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 import { qualityOfService } from './amounts.ts';
 import { fillAddresses } from './defaults.ts';
 import { annotationsOf, optionalText } from './fields.ts';

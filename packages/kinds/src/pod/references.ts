@@ -1,8 +1,8 @@
 import { firstByName, type JsonObject } from '@wheelhouse/machinery';
 import { textAt } from '../cells.ts';
 import type { Container, Pod, PodSpec, Volume } from '../gen/types/core/v1.ts';
+import type { Stored } from '../resource-def.ts';
 import { objectsAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 
 /** A container of a spec, and its path, such as `spec.containers[0]`. */
 export interface PlacedContainer {

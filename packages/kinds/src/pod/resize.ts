@@ -6,8 +6,8 @@ import {
   type JsonObject,
 } from '@wheelhouse/machinery';
 import type { Pod, PodSpec } from '../gen/types/core/v1.ts';
+import type { Stored } from '../resource-def.ts';
 import { ensure, objectAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 import { qualityOfService, statesPodAmounts } from './amounts.ts';
 import { annotationsOf } from './fields.ts';
 import { goDifference } from './go-text.ts';

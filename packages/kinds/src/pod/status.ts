@@ -18,8 +18,8 @@ import {
 import { at, listAt, numberAt, textAt } from '../cells.ts';
 import { validateIp } from '../core/addresses.ts';
 import type { ContainerUser, Pod, PodSpec, PodStatus } from '../gen/types/core/v1.ts';
+import type { Stored } from '../resource-def.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 import { annotationsOf, duplicateGo } from './fields.ts';
 import { goStructs } from './go-text.ts';
 import { newlyAllowed, type PodPorts } from './rules.ts';

@@ -13,9 +13,9 @@ import type { DaemonSet, Deployment, StatefulSet } from '../gen/types/apps/v1.ts
 import type { Job } from '../gen/types/batch/v1.ts';
 import type { PodTemplateSpec } from '../gen/types/core/v1.ts';
 import type { LabelSelector } from '../gen/types/meta/v1.ts';
+import type { Stored } from '../resource-def.ts';
 import { sameOrEmpty } from '../rules/checks.ts';
 import { ensure, objectAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 import { allowanceSteps } from './allowances.ts';
 import { annotationsOf, labelErrorSteps, validateAnnotations } from './fields.ts';
 import { goSelector, goStringMap } from './go-text.ts';

@@ -14,9 +14,9 @@ import {
 } from '@wheelhouse/machinery';
 import { at, listAt, numberAt, textAt } from '../cells.ts';
 import type { NodeSelectorTerm, Pod, PodSpec, Toleration } from '../gen/types/core/v1.ts';
+import type { Stored } from '../resource-def.ts';
 import { anywhere, type MemberPlace, same } from '../rules/checks.ts';
 import { ensure, objectsAt, wholeNumber } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 import { allowanceSteps } from './allowances.ts';
 import { annotationsOf } from './fields.ts';
 import { goDifference, goNodeSelectorTerm, goStringMap, goStructs } from './go-text.ts';

@@ -20,9 +20,9 @@ import type {
   PodSpec,
   PodTemplateSpec,
 } from '../gen/types/core/v1.ts';
+import type { Stored } from '../resource-def.ts';
 import { flatMapSteps, keyed, sortedKeys } from '../rules/checks.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 import { annotationsOf, isSet } from './fields.ts';
 import { pathWarnings } from './path-warnings.ts';
 import { eachContainer, type PlacedContainer } from './references.ts';

@@ -12,10 +12,9 @@ import { ageColumn, at, column, nameColumn } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import type { PodDisruptionBudget } from '../gen/types/policy/v1.ts';
 import { validateNonNegative } from '../pod/fields.ts';
-import type { ResourceDef } from '../resource-def.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 import { same, validateConditions } from '../rules/checks.ts';
 import { ensure } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 
 /** PodDisruptionBudget: limits the number of pods that may be evicted at the same time. */
 export function podDisruptionBudget(dialect: Dialect): ResourceDef {

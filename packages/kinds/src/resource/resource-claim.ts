@@ -30,10 +30,9 @@ import type {
 } from '../gen/types/resource/v1beta1.ts';
 import { duplicateGo, validateDriverName } from '../pod/fields.ts';
 import { nodeSelectorErrorSteps } from '../pod/validation/affinity.ts';
-import type { ResourceDef } from '../resource-def.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 import { immutable, validateConditions } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 import {
   fillRequests,
   requestNames,
@@ -44,7 +43,7 @@ import {
   validateParameters,
   validatePoolName,
   validateRequestReference,
-} from './device-rules.ts';
+} from './device-class.ts';
 
 /** ResourceClaim: devices that pods request, and those that are allocated to them. */
 export function resourceClaim(

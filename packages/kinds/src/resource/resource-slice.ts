@@ -24,11 +24,10 @@ import type {
 import { validateDriverName } from '../pod/fields.ts';
 import { goNodeSelectorTerm } from '../pod/go-text.ts';
 import { nodeSelectorErrorSteps } from '../pod/validation/affinity.ts';
-import type { ResourceDef } from '../resource-def.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 import { flatMapSteps, immutable } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
-import { validateDeviceName, validateItems, validatePoolName } from './device-rules.ts';
+import { validateDeviceName, validateItems, validatePoolName } from './device-class.ts';
 
 /** The alpha version has a quantity where the storage version has an object with a quantity. */
 const alphaVersion: VersionOptions = {

@@ -22,8 +22,7 @@ import {
 } from '@wheelhouse/machinery';
 import { textAt } from '../cells.ts';
 import type { Condition } from '../gen/types/meta/v1.ts';
-import type { Findings, MaybeSteps } from '../resource-def.ts';
-import type { Stored } from '../stored.ts';
+import type { Findings, MaybeSteps, Stored } from '../resource-def.ts';
 
 /** Checks that many kinds share. */
 

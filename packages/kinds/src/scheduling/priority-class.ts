@@ -9,10 +9,9 @@ import {
 import { ageColumn, column, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { PriorityClass } from '../gen/types/scheduling/v1.ts';
-import type { ResourceDef } from '../resource-def.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 import { immutable } from '../rules/checks.ts';
 import { fillAbsent } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 
 /** PriorityClass: a name for a priority of pods. */
 export function priorityClass(dialect: Dialect): ResourceDef {

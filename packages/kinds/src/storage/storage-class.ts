@@ -22,10 +22,9 @@ import type {
 } from '../gen/types/core/v1.ts';
 import type { StorageClass } from '../gen/types/storage/v1.ts';
 import { nodeLabelMessage } from '../pod/warnings.ts';
-import type { ResourceDef } from '../resource-def.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 import { flatMapSteps, immutable, mapBytes, sameOrAbsent, sameOrEmpty } from '../rules/checks.ts';
 import { fillAbsent } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 
 /** StorageClass: a class of storage that claims can request. */
 export function storageClass(dialect: Dialect): ResourceDef {

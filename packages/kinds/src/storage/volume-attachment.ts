@@ -13,10 +13,9 @@ import { defineKind, statusSubresource } from '../define.ts';
 import type { VolumeAttachment, VolumeAttachmentStatus } from '../gen/types/storage/v1.ts';
 import { fillDrivers } from '../pod/defaults.ts';
 import { validateDriverName } from '../pod/fields.ts';
-import type { ResourceDef } from '../resource-def.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 import { immutable, mapBytes, reportedTwice } from '../rules/checks.ts';
 import { roundAmounts } from '../rules/fill.ts';
-import type { Stored } from '../stored.ts';
 
 /** VolumeAttachment: a request to attach a volume to a node. */
 export function volumeAttachment(dialect: Dialect): ResourceDef {

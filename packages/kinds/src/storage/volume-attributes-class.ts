@@ -11,8 +11,7 @@ import {
 import { ageColumn, column, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { VolumeAttributesClass } from '../gen/types/storage/v1beta1.ts';
-import type { ResourceDef } from '../resource-def.ts';
-import type { Stored } from '../stored.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 import { validateParameters } from './storage-class.ts';
 
 /** VolumeAttributesClass: mutable attributes of volumes, interpreted by their driver. */

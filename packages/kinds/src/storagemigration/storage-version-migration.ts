@@ -12,9 +12,8 @@ import { column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import type { StorageVersionMigration } from '../gen/types/storagemigration/v1alpha1.ts';
 import { negative } from '../pod/fields.ts';
-import type { ResourceDef } from '../resource-def.ts';
+import type { ResourceDef, Stored } from '../resource-def.ts';
 import { parseInt64, validateConditions } from '../rules/checks.ts';
-import type { Stored } from '../stored.ts';
 
 /**
  * StorageVersionMigration: a request to rewrite all objects of a resource in the storage version.

@@ -23,14 +23,15 @@ import {
   allocatesNodePorts,
   asService,
   isExternalName,
+  keepAllocated,
   mayHaveNodePorts,
   needsHealthCheck,
   noAddress,
   nodePortsOf,
   type ServicePort,
   type ServiceSpec,
+  syncClusterIps,
 } from './spec.ts';
-import { keepAllocated, syncClusterIps } from './transitions.ts';
 
 /** Whether a Service requests a specific number. */
 type NumberScope = 'static' | 'dynamic';

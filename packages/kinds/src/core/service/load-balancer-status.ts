@@ -12,9 +12,9 @@ import {
 import { textAt } from '../../cells.ts';
 import type { Features } from '../../features/features.ts';
 import type { IngressLoadBalancerIngress } from '../../gen/types/networking/v1.ts';
+import type { Stored } from '../../resource-def.ts';
 import { flatMapSteps } from '../../rules/checks.ts';
 import { objectsAt } from '../../rules/fill.ts';
-import type { Stored } from '../../stored.ts';
 import { validateIp } from '../addresses.ts';
 import type { Service } from './spec.ts';
 

@@ -30,6 +30,7 @@ import type { ObjectMeta } from '../../gen/types/meta/v1.ts';
 import { isSet, notSupportedGo, validateAnnotations, validateLabels } from '../../pod/fields.ts';
 import { goDifference } from '../../pod/go-text.ts';
 import { isNative } from '../../pod/validation/resources.ts';
+import type { Stored } from '../../resource-def.ts';
 import {
   flatMapSteps,
   immutable,
@@ -39,7 +40,6 @@ import {
   sortedKeys,
 } from '../../rules/checks.ts';
 import { ensure } from '../../rules/fill.ts';
-import type { Stored } from '../../stored.ts';
 import {
   validateAccessModes,
   validateNotNegativeQuantity,

@@ -28,9 +28,9 @@ import { goDifference, goQuantity } from '../../pod/go-text.ts';
 import { newPodRules } from '../../pod/rules.ts';
 import { nodeSelectorErrorSteps } from '../../pod/validation/affinity.ts';
 import { persistentIscsi, sourceRule } from '../../pod/validation/volume-sources.ts';
+import type { Stored } from '../../resource-def.ts';
 import { flatMapSteps, immutable, keyed, sameOrEmpty, sortedKeys } from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
-import type { Stored } from '../../stored.ts';
 import { type ClaimPorts, validateAttributesClassUnchanged } from './claim-rules.ts';
 import {
   validateAccessModes,

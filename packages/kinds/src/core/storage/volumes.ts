@@ -16,9 +16,8 @@ import type {
   PersistentVolumeSpec,
 } from '../../gen/types/core/v1.ts';
 import { claimWarnings, nodeTermWarnings, sourceWarnings } from '../../pod/warnings.ts';
-import type { ColumnDef } from '../../resource-def.ts';
+import type { ColumnDef, Stored } from '../../resource-def.ts';
 import { flatMapSteps, keyed } from '../../rules/checks.ts';
-import type { Stored } from '../../stored.ts';
 
 const useClassName = 'deprecated since v1.8; use "storageClassName" attribute instead';
 const useMountOptions = 'deprecated since v1.31; use "mountOptions" attribute instead';

@@ -24,9 +24,9 @@ import type {
   PodSpec,
 } from '../../gen/types/core/v1.ts';
 import type { LabelSelector as LabelSelectorType } from '../../gen/types/meta/v1.ts';
+import type { Stored } from '../../resource-def.ts';
 import { flatMapSteps, selectorsPerStep, someSteps, sortedKeys } from '../../rules/checks.ts';
 import { objectAt, objectsAt } from '../../rules/fill.ts';
-import type { Stored } from '../../stored.ts';
 import { intAt, textsAt } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
 

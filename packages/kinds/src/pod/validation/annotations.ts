@@ -8,10 +8,10 @@ import {
 } from '@wheelhouse/machinery';
 import { textAt } from '../../cells.ts';
 import type { PodSpec, SeccompProfile } from '../../gen/types/core/v1.ts';
+import type { Stored } from '../../resource-def.ts';
 import { keyed, sortedKeys } from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
 import { annotatedList, oldAnnotations } from '../../rules/old-annotations.ts';
-import type { Stored } from '../../stored.ts';
 import { optionalText, validateDescendingPath } from '../fields.ts';
 import { eachContainer } from '../references.ts';
 import type { PodRules } from '../rules.ts';

@@ -21,9 +21,9 @@ import type {
   PodSpec,
   Probe,
 } from '../../gen/types/core/v1.ts';
+import type { Stored } from '../../resource-def.ts';
 import { flatMapSteps } from '../../rules/checks.ts';
 import { objectAt, objectsAt, wholeNumber } from '../../rules/fill.ts';
-import type { Stored } from '../../stored.ts';
 import {
   duplicateGo,
   forbidPresent,

@@ -22,9 +22,9 @@ import type {
   ResourceFieldSelector,
   SecretKeySelector,
 } from '../../gen/types/core/v1.ts';
+import type { Stored } from '../../resource-def.ts';
 import { flatMapSteps } from '../../rules/checks.ts';
 import { objectAt, objectsAt } from '../../rules/fill.ts';
-import type { Stored } from '../../stored.ts';
 import { containersOf } from '../references.ts';
 import type { PodRules } from '../rules.ts';
 

@@ -14,8 +14,8 @@ import {
   validateLabelSelector,
 } from '@wheelhouse/machinery';
 import type { PodSpec, Toleration, TopologySpreadConstraint } from '../../gen/types/core/v1.ts';
+import type { Stored } from '../../resource-def.ts';
 import { flatMapSteps, selectorsPerStep, sortedKeys } from '../../rules/checks.ts';
-import type { Stored } from '../../stored.ts';
 import { notPositive, validateOptionalChoice } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
 

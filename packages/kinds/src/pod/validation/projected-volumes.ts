@@ -21,10 +21,9 @@ import type {
   ServiceAccountTokenProjection,
   VolumeProjection,
 } from '../../gen/types/core/v1.ts';
-import type { Findings } from '../../resource-def.ts';
+import type { Findings, Stored } from '../../resource-def.ts';
 import { errorSteps, flatMapSteps } from '../../rules/checks.ts';
 import { objectAt, objectsAt, wholeNumber } from '../../rules/fill.ts';
-import type { Stored } from '../../stored.ts';
 import { intAt, requireTexts, validatePlainPath } from '../fields.ts';
 import { goSelector } from '../go-text.ts';
 import type { PodRules } from '../rules.ts';

@@ -11,7 +11,7 @@ import {
 } from '@wheelhouse/machinery';
 import { textAt } from '../../cells.ts';
 import type { PodResourceClaim, PodSpec, ResourceRequirements } from '../../gen/types/core/v1.ts';
-import type { Stored } from '../../stored.ts';
+import type { Stored } from '../../resource-def.ts';
 import { annotationsOf, notFoundValue, optionalText } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
 import { mirrorAnnotation } from './annotations.ts';

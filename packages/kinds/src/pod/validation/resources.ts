@@ -14,8 +14,8 @@ import {
   runInOnePiece,
 } from '@wheelhouse/machinery';
 import type { Container, ResourceRequirements } from '../../gen/types/core/v1.ts';
+import type { Stored } from '../../resource-def.ts';
 import { flatMapSteps, keyed, someSteps, sortedKeys } from '../../rules/checks.ts';
-import type { Stored } from '../../stored.ts';
 import { negative } from '../fields.ts';
 import { goQuantity } from '../go-text.ts';
 import type { PodRules } from '../rules.ts';

@@ -20,9 +20,9 @@ import type {
   SecurityContext,
   WindowsSecurityContextOptions,
 } from '../../gen/types/core/v1.ts';
+import type { Stored } from '../../resource-def.ts';
 import { flatMapSteps, someSteps } from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
-import type { Stored } from '../../stored.ts';
 import {
   forbidPresent,
   isTrue,

@@ -15,8 +15,8 @@ import {
 import { textAt } from '../../cells.ts';
 import { validateIp } from '../../core/addresses.ts';
 import type { PodSpec } from '../../gen/types/core/v1.ts';
+import type { Stored } from '../../resource-def.ts';
 import { flatMapSteps, goStrings, keyed } from '../../rules/checks.ts';
-import type { Stored } from '../../stored.ts';
 import { amountsOf, containerAmounts, podLevelResources } from '../amounts.ts';
 import {
   labelErrorSteps,

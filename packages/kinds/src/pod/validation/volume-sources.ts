@@ -16,10 +16,9 @@ import {
 import { at, listAt, textAt } from '../../cells.ts';
 import { validateEphemeral } from '../../core/storage/claim-rules.ts';
 import type { Volume } from '../../gen/types/core/v1.ts';
-import type { Findings } from '../../resource-def.ts';
+import type { Findings, Stored } from '../../resource-def.ts';
 import { errorSteps, foundErrors, goStrings, keyed, sortedKeys } from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
-import type { Stored } from '../../stored.ts';
 import {
   intAt,
   isSet,

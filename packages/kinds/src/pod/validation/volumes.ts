@@ -18,9 +18,9 @@ import type {
   VolumeDevice,
   VolumeMount,
 } from '../../gen/types/core/v1.ts';
+import type { Stored } from '../../resource-def.ts';
 import { flatMapSteps } from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
-import type { Stored } from '../../stored.ts';
 import {
   isTrue,
   notFoundValue,

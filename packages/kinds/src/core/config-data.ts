@@ -7,6 +7,7 @@ import {
   dnsSubdomain,
   errorText,
   type FieldError,
+  forbiddenField,
   goValue,
   invalid,
   isObject,
@@ -16,13 +17,103 @@ import {
   setMember,
   tooLong,
 } from '@wheelhouse/machinery';
-import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
+import { ageColumn, column, nameColumn, sizeAt, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
-import type { Secret } from '../gen/types/core/v1.ts';
-import type { ResourceDef } from '../resource-def.ts';
-import { immutable, keyed, sortedKeys } from '../rules/checks.ts';
-import type { Stored } from '../stored.ts';
-import { dataBytesMax, dataColumn, decodedLength, validateImmutableData } from './config-map.ts';
+import type { ConfigMap, Secret } from '../gen/types/core/v1.ts';
+import type { ColumnDef, ResourceDef, Stored } from '../resource-def.ts';
+import { immutable, keyed, sameOrEmpty, sortedKeys } from '../rules/checks.ts';
+
+/** The column with the number of entries of a ConfigMap or Secret. */
+const dataColumn: ColumnDef = column('Data', (object) => sizeAt(object, 'data', 'binaryData'), {
+  description: 'Number of entries.',
+});
+
+/** ConfigMap: named strings and bytes, at most 1 MiB in total. */
+export function configMap(dialect: Dialect): ResourceDef {
+  return defineKind<ConfigMap>({
+    dialect,
+    facts: 'core',
+    kind: 'ConfigMap',
+    resource: 'configmaps',
+    scope: 'Namespaced',
+    shortNames: ['cm'],
+    versions: [{ version: 'v1', columns: [nameColumn, dataColumn, ageColumn] }],
+    strategy: {
+      extraMetadataChecks: { '': ['change', 'whole'] },
+      validateName: dnsSubdomain,
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (_, object, old) => [
+        ...validateImmutableData(object, old),
+        ...validate(object),
+      ],
+    },
+    example: () => ({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'example', namespace: 'default' },
+      data: { greeting: 'hello' },
+      binaryData: { raw: 'AAEC' },
+    }),
+  });
+}
+
+/** Upper bound of the total size of a ConfigMap's or Secret's values, in bytes. */
+const dataBytesMax = 1024 * 1024;
+
+function validate(object: Stored<ConfigMap>): FieldError[] {
+  const errors: FieldError[] = [];
+  if (isClearlyValid(object)) return errors;
+  const { data = {}, binaryData = {} } = object;
+  let total = 0;
+  for (const key of sortedKeys(data)) {
+    const path = keyed('data', key);
+    appendAll(errors, ruleErrors(path, key, configMapKey));
+    if (Object.hasOwn(binaryData, key)) {
+      errors.push(invalid(path, key, 'duplicate of key present in binaryData'));
+    }
+    total += Buffer.byteLength(data[key] ?? '');
+  }
+  for (const key of sortedKeys(binaryData)) {
+    appendAll(errors, ruleErrors(keyed('binaryData', key), key, configMapKey));
+    total += decodedLength(binaryData[key] ?? '');
+  }
+  // kube-apiserver's path for the object as a whole.
+  if (total > dataBytesMax) errors.push(tooLong('[]', dataBytesMax));
+  return errors;
+}
+
+/**
+ * A fast check that accepts most objects: valid keys, no bytes, and little text in any encoding.
+ */
+function isClearlyValid({ data, binaryData }: Stored<ConfigMap>): boolean {
+  if (binaryData !== undefined) return false;
+  let length = 0;
+  for (const key in data) {
+    if (configMapKey(key).length > 0) return false;
+    length += data[key]?.length ?? 0;
+  }
+  return length * 3 <= dataBytesMax;
+}
+
+/** The number of bytes that a base64 text encodes. */
+function decodedLength(base64: string): number {
+  return Buffer.byteLength(base64, 'base64');
+}
+
+/** Rejects changes of a ConfigMap or Secret whose `immutable` is true. */
+function validateImmutableData(
+  object: Stored<ConfigMap> | Stored<Secret>,
+  old: Stored<ConfigMap> | Stored<Secret>,
+): FieldError[] {
+  if (old.immutable !== true) return [];
+  const detail = 'field is immutable when `immutable` is set';
+  const errors = object.immutable === true ? [] : [forbiddenField('immutable', detail)];
+  if (!sameOrEmpty(object.data, old.data)) errors.push(forbiddenField('data', detail));
+  const binary = (stored: Stored<ConfigMap | Secret>) =>
+    'binaryData' in stored ? stored.binaryData : undefined;
+  if (!sameOrEmpty(binary(object), binary(old))) errors.push(forbiddenField('binaryData', detail));
+  return errors;
+}
 
 /** Secret: named bytes, and a type that determines the required names. */
 export function secret(dialect: Dialect): ResourceDef {
@@ -38,7 +129,7 @@ export function secret(dialect: Dialect): ResourceDef {
     versions: [
       {
         version: 'v1',
-        defaults: (object) => fillDefaults(object),
+        defaults: (object) => fillSecret(object),
         columns: [nameColumn, typeColumn, dataColumn, ageColumn],
       },
     ],
@@ -46,11 +137,11 @@ export function secret(dialect: Dialect): ResourceDef {
     strategy: {
       extraMetadataChecks: { '': ['change', 'whole'] },
       validateName: dnsSubdomain,
-      validateCreate: (_, object) => validate(object, dialect),
+      validateCreate: (_, object) => validateSecret(object, dialect),
       validateUpdate: (_, object, old) => [
         ...immutable('type', object.type, old.type),
         ...validateImmutableData(object, old),
-        ...validate(object, dialect),
+        ...validateSecret(object, dialect),
       ],
       warnings: (object) => pairWarnings(object, dialect),
     },
@@ -65,7 +156,7 @@ export function secret(dialect: Dialect): ResourceDef {
 }
 
 /** Merges `stringData` into `data`, replacing keys of the same name, and sets the type. */
-function fillDefaults(object: Stored<Secret>): void {
+function fillSecret(object: Stored<Secret>): void {
   const { stringData } = object;
   if (stringData !== undefined && stringData !== null) {
     const data = object.data ?? {};
@@ -78,7 +169,7 @@ function fillDefaults(object: Stored<Secret>): void {
   if ((object.type ?? '') === '') object.type = 'Opaque';
 }
 
-function validate(object: Stored<Secret>, dialect: Dialect): FieldError[] {
+function validateSecret(object: Stored<Secret>, dialect: Dialect): FieldError[] {
   const errors: FieldError[] = [];
   let total = 0;
   for (const key of sortedKeys(object.data)) {

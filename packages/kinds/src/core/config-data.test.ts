@@ -1,7 +1,7 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { createWarnings } from '../rules/rules.suite.ts';
-import { keyPairProblem } from './secret.ts';
+import { keyPairProblem } from './config-data.ts';
 
 // The certificate of an Ed25519 key; its validity period does not matter.
 const certificate = `-----BEGIN CERTIFICATE-----
