@@ -24,9 +24,8 @@ import {
   secureAgent,
   TunnelAgent,
 } from './connections.ts';
-import type { Credential } from './credentials/credential.ts';
 import { expireIdle, retireAgent } from './idle-connections.ts';
-import type { ClientConfig, Impersonation } from './kubeconfig/client-config.ts';
+import type { ClientConfig, Credential, Impersonation } from './kubeconfig/client-config.ts';
 import type { MessageConnection } from './web-socket.ts';
 
 /** How requests reach a server. */

@@ -9,12 +9,11 @@ export {
   statusError,
 } from './api-client.ts';
 export { secureAgent } from './connections.ts';
-export { CredentialError } from './credentials/credential.ts';
 export { processExecHost } from './credentials/exec-source.ts';
 export {
   type InClusterOptions,
   inClusterConfig,
-} from './credentials/in-cluster.ts';
+} from './credentials/service-account.ts';
 export {
   type ApiResource,
   type Discovery,
@@ -31,7 +30,7 @@ export {
   LostResponseError,
 } from './http-client.ts';
 export { expireIdle, retireAgent } from './idle-connections.ts';
-export type { ClientConfig } from './kubeconfig/client-config.ts';
+export { type ClientConfig, CredentialError } from './kubeconfig/client-config.ts';
 export {
   type Kubeconfig,
   KubeconfigError,

@@ -29,6 +29,7 @@ export {
   type DetachedConnection,
   type Exchange,
   firstPieces,
+  goEscaped,
   isRun,
   isWhole,
   type OnExchange,
@@ -38,7 +39,11 @@ export {
   type ResponseStream,
   totalBytes,
   type WaitingClient,
+  type Webhook,
+  WebhookError,
+  type WebhookOutcome,
   type WholeResponse,
+  webhookBody,
   wholeBytes,
 } from './base/exchange.ts';
 export { createExpiringCache, memoized, sharedPromise } from './base/expiring-cache.ts';
@@ -132,13 +137,6 @@ export {
 export { type Random, randomOf } from './base/random.ts';
 export { isInSlab, Slab } from './base/slab.ts';
 export { checkServerNames, legacyNameCode, trustOptions } from './base/trust.ts';
-export {
-  goEscaped,
-  type Webhook,
-  WebhookError,
-  type WebhookOutcome,
-  webhookBody,
-} from './base/webhook.ts';
 export {
   concatSteps,
   LoopOccupancy,

@@ -45,8 +45,7 @@ export {
   type Schema,
   type ValueValidation,
 } from './schema.ts';
-export { parseDurationFormat } from './validation/duration-format.ts';
-export { formatCheck } from './validation/formats.ts';
+export { formatCheck, parseDurationFormat } from './validation/formats.ts';
 export { validateUniqueness } from './validation/list-uniqueness.ts';
 export { Pattern } from './validation/pattern.ts';
 export { validate, validateStructure } from './validation/validate.ts';

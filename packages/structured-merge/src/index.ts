@@ -13,9 +13,14 @@ export {
 export { setOfFields } from './apply/field-set.ts';
 export { decodeManagedSteps } from './apply/managed-fields.ts';
 export { merge } from './apply/merge.ts';
+export {
+  ownersForScale,
+  ownersFromScale,
+  ownersOf,
+  type ScaleMapping,
+  upgradeOwners,
+} from './apply/owners.ts';
 export { type FieldPath, fieldElement } from './apply/path-element.ts';
-export { ownersForScale, ownersFromScale, type ScaleMapping } from './apply/scale-owners.ts';
-export { ownersOf, upgradeOwners } from './apply/upgrade-owners.ts';
 export { TypedError, validateTyped } from './apply/validate-typed.ts';
 export { fitting, resourceType, type ValueType } from './apply/value-type.ts';
 export {
@@ -32,8 +37,8 @@ export {
   threeWayMergePatch,
   withoutNulls,
 } from './patch/merge-patch.ts';
-export { patchesConflict } from './patch/strategic-conflict.ts';
 export {
+  patchesConflict,
   strategicPatchBetween,
   type ThreeWayObjects,
   threeWayStrategicPatch,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { CredentialError } from './credential.ts';
+import { CredentialError } from '../kubeconfig/client-config.ts';
 import { decodeExecOutput, encodeExecInput } from './exec-credential.ts';
 
 const apiVersion = 'client.authentication.svc.io/v1';

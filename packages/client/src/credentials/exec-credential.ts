@@ -10,8 +10,8 @@ import {
   parseGoTime,
   systemErrorCode,
 } from '@wheelhouse/machinery';
+import { type Credential, CredentialError } from '../kubeconfig/client-config.ts';
 import { parseYaml } from '../yaml.ts';
-import { type Credential, CredentialError } from './credential.ts';
 import { type ExecCluster, execDialect } from './exec-config.ts';
 
 /** One run of a plugin. */

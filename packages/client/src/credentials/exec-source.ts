@@ -1,5 +1,9 @@
 import { type Clock, errorText, systemClock } from '@wheelhouse/machinery';
-import { type Credential, CredentialError, type CredentialSource } from './credential.ts';
+import {
+  type Credential,
+  CredentialError,
+  type CredentialSource,
+} from '../kubeconfig/client-config.ts';
 import { type ExecCluster, type ExecConfig, execDialect } from './exec-config.ts';
 
 /** The environment in which plugins run. */

@@ -7,16 +7,20 @@ import {
   member,
   setMember,
 } from '@wheelhouse/machinery';
-import { CredentialError, type CredentialSource } from '../credentials/credential.ts';
 import {
   execConfigErrors,
   execExtensionNames,
   readExecConfig,
 } from '../credentials/exec-config.ts';
 import { createExecSource, type ExecHost, processExecHost } from '../credentials/exec-source.ts';
-import { tokenFileSource } from '../credentials/token-file.ts';
+import { tokenFileSource } from '../credentials/service-account.ts';
 import { type Environment, environmentProxy } from '../environment-proxy.ts';
-import type { ClientConfig, Impersonation } from './client-config.ts';
+import {
+  type ClientConfig,
+  CredentialError,
+  type CredentialSource,
+  type Impersonation,
+} from './client-config.ts';
 import {
   type Kubeconfig,
   KubeconfigError,

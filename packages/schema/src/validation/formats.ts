@@ -1,10 +1,9 @@
 import { isIPv6 } from 'node:net';
-import { parseGoRequestUrl, parseIpAddress } from '@wheelhouse/machinery';
-import { parseDurationFormat } from './duration-format.ts';
-import { isEmailAddress } from './email-address.ts';
+import { parseGoRequestUrl, parseIpAddress, problemText } from '@wheelhouse/machinery';
+import { parseGoDuration } from '../go-wording.ts';
 
 /** Whether a string has a format. */
-export type FormatCheck = (text: string) => boolean;
+type FormatCheck = (text: string) => boolean;
 
 const hex = '[0-9a-f]';
 const uuidOf = (third: string, fourth: string) =>
@@ -138,4 +137,203 @@ function isHostname(text: string): boolean {
   if (Buffer.byteLength(text) > 255) return false;
   if (text.split('.').some((part) => Buffer.byteLength(part) > 63)) return false;
   return hostname.test(text);
+}
+
+/** The syntax of RFC 5322 that Go's mail parser accepts; texts may contain all of Unicode. */
+const atom = /[\w!#$%&'*+/=?^`{|}~.\u{80}-\u{10ffff}-]+/uy;
+const quoted = /"((?:[ \t!#-[\]-~\u{80}-\u{10ffff}]|\\[ \t!-~\u{80}-\u{10ffff}])*)"/uy;
+const literal = /\[([!-Z^-~\u{80}-\u{10ffff}]*)\]/uy;
+const ipv4 = /^(?:(?:[1-9]?\d|1\d\d|2[0-4]\d|25[0-5])(?:\.(?!$)|$)){4}$/;
+/** A word in another character set (RFC 2047), and the sets that are decoded. */
+const encodedWord = /^=\?([^?]+)\?[bq]\?[^?]*\?=$/i;
+const decodedSets = new Set(['utf-8', 'iso-8859-1', 'us-ascii']);
+
+/**
+ * Whether a text is one email address, with or without a display name and comments:
+ * `a@example.com`, `Ann <a@example.com>`.
+ */
+function isEmailAddress(text: string): boolean {
+  const parser = new AddressParser(text);
+  return parser.address('may be a group') === 1 && parser.skipComments() && parser.isAtEnd;
+}
+
+/** Reads an address from left to right. Each method returns whether it has found its part. */
+class AddressParser {
+  readonly #text: string;
+  #at = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  get isAtEnd(): boolean {
+    return this.#at === this.#text.length;
+  }
+
+  /** Returns the number of addresses: several in a group, 0 if the text is malformed. */
+  address(form: 'single' | 'may be a group'): number {
+    this.#skipSpace();
+    const start = this.#at;
+    if (this.#addressSpec()) {
+      this.#skipSpace();
+      return this.#next === '(' && !this.#comment() ? 0 : 1;
+    }
+    this.#at = start;
+    if (this.#next !== '<' && !this.#phrase()) return 0;
+    this.#skipSpace();
+    if (form === 'may be a group' && this.#take(':')) return this.#group();
+    return this.#take('<') && this.#addressSpec() && this.#take('>') ? 1 : 0;
+  }
+
+  /** Skips spaces and comments; false for a comment without an end. */
+  skipComments(): boolean {
+    for (;;) {
+      this.#skipSpace();
+      if (this.#next !== '(') return true;
+      if (!this.#comment()) return false;
+    }
+  }
+
+  get #next(): string {
+    return this.#text.charAt(this.#at);
+  }
+
+  #take(character: string): boolean {
+    if (this.#next !== character) return false;
+    this.#at += 1;
+    return true;
+  }
+
+  #match(form: RegExp): RegExpExecArray | undefined {
+    form.lastIndex = this.#at;
+    const match = form.exec(this.#text) ?? undefined;
+    this.#at += match?.[0].length ?? 0;
+    return match;
+  }
+
+  #skipSpace(): void {
+    while (this.#next === ' ' || this.#next === '\t') this.#at += 1;
+  }
+
+  #comment(): boolean {
+    let depth = 0;
+    while (!this.isAtEnd) {
+      if (this.#next === '\\' && this.#at + 1 < this.#text.length) this.#at += 1;
+      else if (this.#next === '(') depth += 1;
+      else if (this.#next === ')') depth -= 1;
+      this.#at += 1;
+      if (depth === 0) return true;
+    }
+    return false;
+  }
+
+  #addressSpec(): boolean {
+    this.#skipSpace();
+    const isQuoted = this.#next === '"';
+    const local = isQuoted ? (this.#match(quoted)?.[1] ?? '') !== '' : this.#dotAtom();
+    if (!local || !this.#take('@')) return false;
+    this.#skipSpace();
+    if (this.#next !== '[') return this.#dotAtom();
+    const host = this.#match(literal)?.[1] ?? '';
+    return ipv4.test(host) || (isIPv6(host) && !host.includes('%'));
+  }
+
+  #dotAtom(): boolean {
+    const text = this.#match(atom)?.[0] ?? '';
+    return text !== '' && text.split('.').every((part) => part !== '');
+  }
+
+  /** Reads the words of a display name; dots may be anywhere in them. */
+  #phrase(): boolean {
+    for (let words = 0; ; words += 1) {
+      if (words > 0 && !this.skipComments()) return false;
+      this.#skipSpace();
+      const word = this.#match(this.#next === '"' ? quoted : atom)?.[0];
+      const set = word === undefined ? undefined : encodedWord.exec(word)?.[1]?.toLowerCase();
+      const isUnknownSet = set !== undefined && !decodedSets.has(set);
+      if (word === undefined || isUnknownSet) return words > 0;
+    }
+  }
+
+  #group(): number {
+    let count = 0;
+    this.#skipSpace();
+    if (this.#take(';')) return 0;
+    for (;;) {
+      this.#skipSpace();
+      if (this.address('single') === 0 || !this.skipComments()) return 0;
+      count += 1;
+      if (this.#take(';')) return count;
+      if (!this.#take(',')) return 0;
+    }
+  }
+}
+
+/** A unit of Scala's notation, in nanoseconds: its short names, and the start of its long ones. */
+interface Unit {
+  readonly names: readonly string[];
+  readonly prefix: string;
+  readonly nanoseconds: bigint;
+}
+
+const units: readonly Unit[] = [
+  { names: ['ns'], prefix: 'nano', nanoseconds: 1n },
+  { names: ['us', 'µs'], prefix: 'micro', nanoseconds: 1_000n },
+  { names: ['ms'], prefix: 'milli', nanoseconds: 1_000_000n },
+  { names: ['s'], prefix: 'sec', nanoseconds: 1_000_000_000n },
+  { names: ['m'], prefix: 'min', nanoseconds: 60_000_000_000n },
+  { names: ['h', 'hr'], prefix: 'hour', nanoseconds: 3_600_000_000_000n },
+  { names: ['d'], prefix: 'day', nanoseconds: 86_400_000_000_000n },
+  { names: ['w', 'wk'], prefix: 'week', nanoseconds: 604_800_000_000_000n },
+];
+
+/**
+ * Parses a text of the format `duration` to nanoseconds: a Go duration, or the sum of all numbers
+ * with a unit in Scala's notation that the text contains, such as `7d` or `1 hour and 2 minutes`.
+ * Sums wrap at 64 bits. Returns Go's error text if there are none, or if a number exceeds 64 bits.
+ */
+export function parseDurationFormat(text: string): bigint | string {
+  const duration = parseGoDuration(text);
+  if (duration !== undefined) return duration;
+  let total: bigint | undefined;
+  for (const { count, name } of amountsOf(text)) {
+    // Zeros in front would make the conversion of a long text expensive.
+    const digits = count.replace(/^0+/, '');
+    if (isBeyondInt64(digits)) {
+      return problemText({ code: 'number', parser: 'Atoi', text: count, problem: 'range' });
+    }
+    const unit = unitOf(name);
+    if (unit !== undefined) total = (total ?? 0n) + BigInt(digits) * unit.nanoseconds;
+  }
+  if (total === undefined) return `unable to parse ${text} as duration`;
+  return BigInt.asIntN(64, total);
+}
+
+function unitOf(name: string): Unit | undefined {
+  const lower = name.toLowerCase();
+  return units.find(({ names, prefix }) => names.includes(lower) || lower.startsWith(prefix));
+}
+
+/** The numbers that a name follows, possibly after white space. */
+function* amountsOf(text: string): Generator<{ readonly count: string; readonly name: string }> {
+  // Each step consumes what it matches, whereas one expression for all parts would backtrack.
+  const parts = /[0-9]+|[\t\n\f\r ]+|[A-Za-zµ]+|[^0-9\t\n\f\r A-Za-zµ]+/g;
+  let count: string | undefined;
+  for (const [part] of text.matchAll(parts)) {
+    const first = part.charCodeAt(0);
+    if (isDigit(first)) count = part;
+    else if (!isSpace(first)) {
+      if (count !== undefined && isLetter(first)) yield { count, name: part };
+      count = undefined;
+    }
+  }
+}
+
+const isDigit = (code: number) => code >= 0x30 && code <= 0x39;
+const isSpace = (code: number) => code === 0x20 || (code >= 0x09 && code <= 0x0d && code !== 0x0b);
+const isLetter = (code: number) =>
+  (code >= 0x41 && code <= 0x5a) || (code >= 0x61 && code <= 0x7a) || code === 0xb5;
+
+function isBeyondInt64(digits: string): boolean {
+  return digits.length > 19 || BigInt(digits) >= 2n ** 63n;
 }

@@ -1,8 +1,11 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import type { Schema } from '@wheelhouse/schema';
 import { describe, expect, test } from 'vitest';
-import { patchesConflict } from './strategic-conflict.ts';
-import { strategicPatchBetween, threeWayStrategicPatch } from './strategic-diff.ts';
+import {
+  patchesConflict,
+  strategicPatchBetween,
+  threeWayStrategicPatch,
+} from './strategic-diff.ts';
 import { strategicMerge } from './strategic-merge.ts';
 
 const text: Schema = { type: 'string', typed: true };

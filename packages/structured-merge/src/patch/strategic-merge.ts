@@ -21,6 +21,9 @@ import {
   elementOrderPrefix,
   type FieldMerging,
   goKindOf,
+  identityOfItem,
+  inOrder,
+  isDeletion,
   itemIsNoMap,
   listMergingOf,
   listOfLists,
@@ -30,16 +33,11 @@ import {
   noItems,
   noKeyDeclared,
   orderDiffers,
+  requiredIdentity,
+  requiredKey,
   retainKeysDiffer,
   retainKeysMember,
 } from './strategic-fields.ts';
-import {
-  identityOfItem,
-  inOrder,
-  isDeletion,
-  requiredIdentity,
-  requiredKey,
-} from './strategic-order.ts';
 
 /**
  * The mode of a merge: into an object, which executes the directives; into another patch, which

@@ -20,12 +20,11 @@ import {
   startRootCaPublisher,
   startServiceAccounts,
 } from '../../controllers/identity/service-accounts.ts';
-import { startNamespaceDeletion } from '../../controllers/namespace-deletion.ts';
+import { startNamespaceDeletion, startSystemNamespaces } from '../../controllers/namespaces.ts';
 import { startPolicyTypeChecking } from '../../controllers/policy-type-checking.ts';
 import { startResourceQuotas } from '../../controllers/resource-quota.ts';
 import type { ServerPeers } from '../../controllers/services/default-service.ts';
 import { startServiceCidrs } from '../../controllers/services/service-cidrs.ts';
-import { startSystemNamespaces } from '../../controllers/system-namespaces.ts';
 import { controllerTools, createObjectWriter } from '../../controllers/tools.ts';
 import {
   startClaimProtection,

@@ -1,6 +1,6 @@
 import { defaultFlowObjects, type ResourceDef } from '@wheelhouse/kinds';
 import type { Dialect } from '@wheelhouse/machinery';
-import type { FlowDefs } from '../../controllers/flow-control/flow-defaults.ts';
+import type { FlowDefs } from '../../controllers/flow-control.ts';
 import { type ControllerTools, controllerTools } from '../../controllers/tools.ts';
 import { type FlowControl, limitInFlight } from '../../gates/flowcontrol/contract.ts';
 import { dumpLevels } from '../../gates/flowcontrol/dump.ts';
@@ -111,7 +111,7 @@ interface FlowObjectOptions extends Around {
 export async function createFlowObjects(options: FlowObjectOptions): Promise<void> {
   const defs = followedDefs(options);
   if (defs === undefined) return;
-  const { createFlowDefaults } = await import('../../controllers/flow-control/flow-defaults.ts');
+  const { createFlowDefaults } = await import('../../controllers/flow-control.ts');
   await createFlowDefaults({ ...flowTools(options, producer), defs, dialect: options.dialect });
 }
 
@@ -163,10 +163,9 @@ export function followFlowObjects(
     return { begun: Promise.resolve(), close: async () => {} };
   }
   return beginAfter(ready, { clock, logger, pauseMs }, async () => {
-    const [{ startFlowDefaults }, { startFlowConfiguration }] = await Promise.all([
-      import('../../controllers/flow-control/flow-defaults.ts'),
-      import('../../controllers/flow-control/flow-configuration.ts'),
-    ]);
+    const { startFlowConfiguration, startFlowDefaults } = await import(
+      '../../controllers/flow-control.ts'
+    );
     const started = await Promise.all([
       startFlowDefaults({ ...flowTools(options, producer), defs, dialect }),
       startFlowConfiguration({

@@ -1,7 +1,7 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
+import { ownersOf, upgradeOwners } from './owners.ts';
 import { fieldElement } from './path-element.ts';
-import { ownersOf, upgradeOwners } from './upgrade-owners.ts';
 
 const entry = (
   owner: string,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseDurationFormat } from './duration-format.ts';
+import { parseDurationFormat } from './formats.ts';
 
 const second = 1_000_000_000n;
 const day = 86_400n * second;

@@ -1,6 +1,6 @@
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
-import { WriteBudget } from './flow-defaults.ts';
+import { WriteBudget } from './flow-control.ts';
 
 test('OPS-3: an object is written at most six times a minute, independently of others', () => {
   const clock = new FakeClock();

@@ -1,6 +1,6 @@
 import { type ManagedFieldsEntry, runInOnePiece } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
-import { ownersForScale, ownersFromScale, type ScaleMapping } from './scale-owners.ts';
+import { ownersForScale, ownersFromScale, type ScaleMapping } from './owners.ts';
 
 const mapping: ScaleMapping = {
   scaleVersion: 'autoscaling/v1',

@@ -1,9 +1,9 @@
 import { type ApiObject, silentLogger } from '@wheelhouse/machinery';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { openTestApi, type TestApi } from '../../compose/testing.ts';
-import { decodeEntry } from '../../registry/object-codec.ts';
-import { createObjectWriter, listEntries, type ObjectWriter } from '../tools.ts';
-import { startFlowConfiguration } from './flow-configuration.ts';
+import { openTestApi, type TestApi } from '../compose/testing.ts';
+import { decodeEntry } from '../registry/object-codec.ts';
+import { startFlowConfiguration } from './flow-control.ts';
+import { createObjectWriter, listEntries, type ObjectWriter } from './tools.ts';
 
 const group = 'flowcontrol.apiserver.k8s.io';
 

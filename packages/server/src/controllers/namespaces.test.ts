@@ -2,7 +2,7 @@ import { type ApiObject, isObject, silentLogger } from '@wheelhouse/machinery';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openTestApi, type TestApi } from '../compose/testing.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
-import { startNamespaceDeletion } from './namespace-deletion.ts';
+import { startNamespaceDeletion } from './namespaces.ts';
 import { createObjectWriter, type ObjectWriter } from './tools.ts';
 
 let server: TestApi;
