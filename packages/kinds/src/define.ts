@@ -67,6 +67,10 @@ export interface KindOptions<O = ApiObject> {
   readonly storage?: Partial<StorageDef<O>>;
   readonly strategy: Partial<Strategy<O>> & Pick<Strategy, 'validateName'>;
   readonly subresources?: readonly SubresourceDef[];
+  /**
+   * The members of a valid object; by default those that identify it, with the name `example` in
+   * the namespace `default`.
+   */
   readonly example?: ResourceDef['example'];
   /** For kinds with a status: a create may set it (Node). */
   readonly keepsStatusOnCreate?: boolean;
@@ -93,6 +97,7 @@ export function defineKind<K = ApiObject>(declaration: KindOptions<ObjectOf<K>>)
   const { dialect, facts, kind, resource } = options;
   const group = dialect.group(groupStems[facts] ?? facts);
   const stored = options.versions[0]?.version ?? 'v1';
+  const apiVersion = apiVersionOf({ group, version: stored });
   const hasStatus = options.strategy.hasStatus ?? false;
   const def: ResourceDef = {
     group,
@@ -108,15 +113,21 @@ export function defineKind<K = ApiObject>(declaration: KindOptions<ObjectOf<K>>)
     behavior: builtinBehavior,
     storage: {
       prefix: `/registry/${resource}/`,
-      apiVersion: apiVersionOf({ group, version: stored }),
+      apiVersion,
       kind,
       ...options.storage,
     },
     strategy: strategyOf(options, `${facts}.${stored}.${kind}`),
     subresources: options.subresources ?? (hasStatus ? [statusSubresource] : []),
-    ...(options.example === undefined ? {} : { example: options.example }),
+    ...(options.example === undefined ? {} : { example: () => exampleOf(options, apiVersion) }),
   };
   return withGatedFields(def, options.features ?? defaultFeatures);
+}
+
+/** The example of a kind, completed with the members that identify an object. */
+function exampleOf({ kind, scope, example }: KindOptions, apiVersion: string): JsonObject {
+  const namespace = scope === 'Namespaced' ? { namespace: 'default' } : {};
+  return { apiVersion, kind, metadata: { name: 'example', ...namespace }, ...example?.() };
 }
 
 function versionDef(
@@ -301,8 +312,6 @@ export function virtualKind(options: {
     versions: ['v1', ...olderVersions].map((version) => ({ version })),
     strategy: { validateName: () => [] },
     example: () => ({
-      apiVersion: `${dialect.group(facts)}/v1`,
-      kind,
       metadata: scope === 'Namespaced' ? { namespace: 'default' } : {},
       ...(spec === undefined ? {} : { spec: { ...spec } }),
     }),

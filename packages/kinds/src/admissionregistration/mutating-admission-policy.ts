@@ -81,9 +81,6 @@ function mutatingAdmissionPolicy(dialect: Dialect, options: AdmissionKindOptions
       validateUpdate: (_, object, old) => validatePolicy(object, { check, old }),
     },
     example: () => ({
-      apiVersion: `${dialect.group('admissionregistration')}/v1alpha1`,
-      kind: 'MutatingAdmissionPolicy',
-      metadata: { name: 'example' },
       spec: {
         reinvocationPolicy: 'Never',
         matchConstraints: {

@@ -69,9 +69,6 @@ export function validatingAdmissionPolicy(
           : validatePolicy(object, { check, old }),
     },
     example: () => ({
-      apiVersion: `${dialect.group('admissionregistration')}/v1`,
-      kind: 'ValidatingAdmissionPolicy',
-      metadata: { name: 'example' },
       spec: {
         matchConstraints: {
           resourceRules: [
@@ -193,9 +190,6 @@ export function bindingKind(dialect: Dialect, options: BindingOptions): Resource
       validateUpdate: (_, object) => validate(object),
     },
     example: () => ({
-      apiVersion: `${dialect.group('admissionregistration')}/${version}`,
-      kind,
-      metadata: { name: 'example' },
       spec: { policyName: 'example', ...spec },
     }),
   });

@@ -76,7 +76,7 @@ function webhookConfiguration(
       validateUpdate: (_, object, old) => validateWebhooks(object, { mutating, check, old }),
       allowUnconditionalUpdate: false,
     },
-    example: () => example(dialect, options.kind),
+    example: () => example,
   });
 }
 
@@ -266,10 +266,7 @@ function* validateVersions(
   return [...errors, invalidGo(field, () => goStrings(versions), detail)];
 }
 
-const example = (dialect: Dialect, kind: string): JsonObject => ({
-  apiVersion: `${dialect.group('admissionregistration')}/v1`,
-  kind,
-  metadata: { name: 'example' },
+const example: JsonObject = {
   webhooks: [
     {
       name: 'check.example.com',
@@ -281,7 +278,7 @@ const example = (dialect: Dialect, kind: string): JsonObject => ({
       ],
     },
   ],
-});
+};
 
 /** ValidatingWebhookConfiguration: webhooks that may reject writes. */
 export function validatingWebhookConfiguration(

@@ -59,8 +59,6 @@ export function apiService(dialect: Dialect): ResourceDef {
     },
     subresources: [statusSubresource],
     example: () => ({
-      apiVersion: `${dialect.group('apiregistration')}/v1`,
-      kind: 'APIService',
       metadata: { name: 'v1.metrics.example.com' },
       spec: {
         group: 'metrics.example.com',

@@ -50,12 +50,7 @@ export function storageVersion(dialect: Dialect): ResourceDef {
         context.subresource === 'status' ? validateStatus(object) : [],
       allowUnconditionalUpdate: false,
     },
-    example: () => ({
-      apiVersion: `${dialect.group('internal.apiserver')}/v1alpha1`,
-      kind: 'StorageVersion',
-      metadata: { name: 'core.pods' },
-      spec: {},
-    }),
+    example: () => ({ metadata: { name: 'core.pods' }, spec: {} }),
   });
 }
 

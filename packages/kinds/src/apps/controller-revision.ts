@@ -45,8 +45,6 @@ export function controllerRevision(dialect: Dialect): ResourceDef {
       ],
     },
     example: () => ({
-      apiVersion: 'apps/v1',
-      kind: 'ControllerRevision',
       metadata: { name: 'example-1', namespace: 'default' },
       data: { spec: { template: {} } },
       revision: 1,

@@ -105,9 +105,6 @@ export function daemonSet(dialect: Dialect, features: Features = defaultFeatures
     },
     subresources: [statusSubresource],
     example: () => ({
-      apiVersion: 'apps/v1',
-      kind: 'DaemonSet',
-      metadata: { name: 'example', namespace: 'default' },
       spec: { selector: { matchLabels: { app: 'example' } }, template: exampleTemplate() },
     }),
   });

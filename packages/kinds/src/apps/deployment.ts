@@ -102,9 +102,6 @@ export function deployment(dialect: Dialect, features: Features = defaultFeature
       statusSubresource,
     ],
     example: () => ({
-      apiVersion: 'apps/v1',
-      kind: 'Deployment',
-      metadata: { name: 'example', namespace: 'default' },
       spec: {
         replicas: 2,
         selector: { matchLabels: { app: 'example' } },
@@ -260,9 +257,6 @@ export function replicaSet(dialect: Dialect, features: Features = defaultFeature
       statusSubresource,
     ],
     example: () => ({
-      apiVersion: 'apps/v1',
-      kind: 'ReplicaSet',
-      metadata: { name: 'example', namespace: 'default' },
       spec: {
         replicas: 2,
         selector: { matchLabels: { app: 'example' } },

@@ -79,9 +79,6 @@ export function statefulSet(dialect: Dialect, features: Features = defaultFeatur
     },
     subresources: [scaleSubresource, statusSubresource],
     example: () => ({
-      apiVersion: 'apps/v1',
-      kind: 'StatefulSet',
-      metadata: { name: 'example', namespace: 'default' },
       spec: {
         serviceName: 'example',
         selector: { matchLabels: { app: 'example' } },

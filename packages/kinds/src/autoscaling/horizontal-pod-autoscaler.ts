@@ -79,9 +79,6 @@ export function horizontalPodAutoscaler(
     },
     subresources: [statusSubresource],
     example: () => ({
-      apiVersion: 'autoscaling/v2',
-      kind: 'HorizontalPodAutoscaler',
-      metadata: { name: 'example', namespace: 'default' },
       spec: {
         scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'example' },
         maxReplicas: 5,

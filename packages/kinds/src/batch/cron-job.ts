@@ -99,9 +99,6 @@ export function cronJob(dialect: Dialect, features: Features = defaultFeatures):
     },
     subresources: [statusSubresource],
     example: () => ({
-      apiVersion: 'batch/v1',
-      kind: 'CronJob',
-      metadata: { name: 'example', namespace: 'default' },
       spec: {
         schedule: '*/5 * * * *',
         jobTemplate: {

@@ -75,9 +75,6 @@ export function job(dialect: Dialect, features: Features = defaultFeatures): Res
     },
     subresources: [statusSubresource],
     example: () => ({
-      apiVersion: 'batch/v1',
-      kind: 'Job',
-      metadata: { name: 'example', namespace: 'default' },
       spec: {
         template: {
           spec: {

@@ -109,9 +109,6 @@ export function certificateSigningRequest(
     },
     subresources: [{ name: 'approval', verbs: ['get', 'patch', 'update'] }, statusSubresource],
     example: () => ({
-      apiVersion: `${dialect.group('certificates')}/v1`,
-      kind: 'CertificateSigningRequest',
-      metadata: { name: 'example' },
       spec: {
         request: Buffer.from(exampleRequest).toString('base64'),
         signerName: 'example.com/signer',

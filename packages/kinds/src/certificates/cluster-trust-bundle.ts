@@ -62,12 +62,7 @@ export function clusterTrustBundle(dialect: Dialect): ResourceDef {
       ],
       allowUnconditionalUpdate: false,
     },
-    example: () => ({
-      apiVersion: `${dialect.group('certificates')}/v1alpha1`,
-      kind,
-      metadata: { name: 'example' },
-      spec: { trustBundle: exampleAuthority },
-    }),
+    example: () => ({ spec: { trustBundle: exampleAuthority } }),
   });
   return { ...def, gate: kind };
 }

@@ -45,9 +45,6 @@ export function leaseCandidate(dialect: Dialect): ResourceDef {
       allowUnconditionalUpdate: false,
     },
     example: () => ({
-      apiVersion: `${dialect.group('coordination')}/v1alpha2`,
-      kind: 'LeaseCandidate',
-      metadata: { name: 'example', namespace: 'default' },
       spec: {
         leaseName: 'example',
         binaryVersion: '1.32.0',

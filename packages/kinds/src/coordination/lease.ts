@@ -36,9 +36,6 @@ export function lease(dialect: Dialect, features: Features = defaultFeatures): R
       allowUnconditionalUpdate: false,
     },
     example: () => ({
-      apiVersion: `${dialect.group('coordination')}/v1`,
-      kind: 'Lease',
-      metadata: { name: 'example', namespace: 'default' },
       spec: {
         holderIdentity: 'worker-1',
         leaseDurationSeconds: 15,

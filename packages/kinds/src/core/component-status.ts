@@ -28,8 +28,6 @@ export function componentStatus(dialect: Dialect): ResourceDef {
     ],
     strategy: { validateName: pathSegment },
     example: () => ({
-      apiVersion: 'v1',
-      kind: 'ComponentStatus',
       metadata: { name: 'scheduler' },
       conditions: [{ type: 'Healthy', status: 'True', message: 'ok' }],
     }),

@@ -47,13 +47,7 @@ export function configMap(dialect: Dialect): ResourceDef {
         ...validate(object),
       ],
     },
-    example: () => ({
-      apiVersion: 'v1',
-      kind: 'ConfigMap',
-      metadata: { name: 'example', namespace: 'default' },
-      data: { greeting: 'hello' },
-      binaryData: { raw: 'AAEC' },
-    }),
+    example: () => ({ data: { greeting: 'hello' }, binaryData: { raw: 'AAEC' } }),
   });
 }
 
@@ -145,13 +139,7 @@ export function secret(dialect: Dialect): ResourceDef {
       ],
       warnings: (object) => pairWarnings(object, dialect),
     },
-    example: () => ({
-      apiVersion: 'v1',
-      kind: 'Secret',
-      metadata: { name: 'example', namespace: 'default' },
-      type: 'Opaque',
-      data: { password: 'c2VzYW1l' },
-    }),
+    example: () => ({ type: 'Opaque', data: { password: 'c2VzYW1l' } }),
   });
 }
 

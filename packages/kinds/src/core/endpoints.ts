@@ -48,12 +48,7 @@ export function endpoints(dialect: Dialect): ResourceDef {
         validateUpdate: (_, object) => validate(object),
         allowCreateOnUpdate: true,
       },
-      example: () => ({
-        apiVersion: 'v1',
-        kind: 'Endpoints',
-        metadata: { name: 'example', namespace: 'default' },
-        subsets: [{ addresses: [{ ip: '10.0.0.1' }], ports: [{ port: 8080 }] }],
-      }),
+      example: () => ({ subsets: [{ addresses: [{ ip: '10.0.0.1' }], ports: [{ port: 8080 }] }] }),
     }),
     singular: 'endpoints',
   };

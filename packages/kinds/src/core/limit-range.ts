@@ -50,12 +50,7 @@ export function limitRange(dialect: Dialect): ResourceDef {
       validateUpdate: (_, object) => validateLimitRange(object, dialect),
       allowCreateOnUpdate: true,
     },
-    example: () => ({
-      apiVersion: 'v1',
-      kind: 'LimitRange',
-      metadata: { name: 'example', namespace: 'default' },
-      spec: { limits: [{ type: 'Container', max: { cpu: '2' } }] },
-    }),
+    example: () => ({ spec: { limits: [{ type: 'Container', max: { cpu: '2' } }] } }),
   });
 }
 

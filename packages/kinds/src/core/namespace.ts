@@ -62,7 +62,7 @@ export function namespace(dialect: Dialect): ResourceDef {
       beforeDelete,
       mayRemove: isFinalized,
     },
-    example: () => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'example' } }),
+    example: () => ({}),
   });
 }
 

@@ -69,8 +69,6 @@ export function node(dialect: Dialect, features: Features = defaultFeatures): Re
       { name: 'status', verbs: ['get', 'patch', 'update'] },
     ],
     example: () => ({
-      apiVersion: 'v1',
-      kind: 'Node',
       metadata: { name: 'node-1' },
       spec: { taints: [{ key: 'example.com/gpu', effect: 'NoSchedule' }] },
       status: {

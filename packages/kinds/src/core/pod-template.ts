@@ -48,12 +48,7 @@ export function podTemplate(dialect: Dialect, features: Features = defaultFeatur
       warnings: (object, old) => templateWarnings(object, old, { path: ['template'], dialect }),
       deleteAnswers: 'object',
     },
-    example: () => ({
-      apiVersion: 'v1',
-      kind: 'PodTemplate',
-      metadata: { name: 'example', namespace: 'default' },
-      template: exampleTemplate(),
-    }),
+    example: () => ({ template: exampleTemplate() }),
   });
 }
 

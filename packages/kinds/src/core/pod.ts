@@ -162,8 +162,6 @@ export function pod(dialect: Dialect, features: Features = defaultFeatures): Res
     },
     subresources: subresourcesOf(features),
     example: () => ({
-      apiVersion: 'v1',
-      kind: 'Pod',
       metadata: { name: 'example', namespace: 'default', labels: { app: 'example' } },
       spec: {
         containers: [

@@ -73,12 +73,7 @@ export function replicationController(
       scaleSubresourceOf({ group: 'autoscaling', resource: 'replicationcontrollers/scale' }),
       statusSubresource,
     ],
-    example: () => ({
-      apiVersion: 'v1',
-      kind: 'ReplicationController',
-      metadata: { name: 'example', namespace: 'default' },
-      spec: { selector: { app: 'example' }, template: exampleTemplate() },
-    }),
+    example: () => ({ spec: { selector: { app: 'example' }, template: exampleTemplate() } }),
   });
 }
 

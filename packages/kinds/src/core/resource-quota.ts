@@ -63,12 +63,7 @@ export function resourceQuota(dialect: Dialect): ResourceDef {
       deleteAnswers: 'object',
     },
     subresources: [statusSubresource],
-    example: () => ({
-      apiVersion: 'v1',
-      kind: 'ResourceQuota',
-      metadata: { name: 'example', namespace: 'default' },
-      spec: { hard: { pods: '10', 'limits.memory': '4Gi' } },
-    }),
+    example: () => ({ spec: { hard: { pods: '10', 'limits.memory': '4Gi' } } }),
   });
 }
 

@@ -38,12 +38,7 @@ export function serviceAccount(dialect: Dialect): ResourceDef {
             ]
           : [],
     },
-    example: () => ({
-      apiVersion: 'v1',
-      kind: 'ServiceAccount',
-      metadata: { name: 'example', namespace: 'default' },
-      automountServiceAccountToken: false,
-    }),
+    example: () => ({ automountServiceAccountToken: false }),
   });
 }
 

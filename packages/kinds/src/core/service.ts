@@ -103,9 +103,6 @@ export function service(dialect: Dialect, options: ServiceOptions): ResourceDef 
       { name: 'status', verbs: ['get', 'patch', 'update'] },
     ],
     example: () => ({
-      apiVersion: 'v1',
-      kind: 'Service',
-      metadata: { name: 'example', namespace: 'default' },
       spec: { selector: { app: 'example' }, ports: [{ port: 80, targetPort: 8080 }] },
     }),
   });

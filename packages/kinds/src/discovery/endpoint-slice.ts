@@ -92,8 +92,6 @@ export function endpointSlice(dialect: Dialect, features: Features = defaultFeat
           : [],
     },
     example: () => ({
-      apiVersion: `${dialect.group('discovery')}/v1`,
-      kind: 'EndpointSlice',
       metadata: { name: 'example-1', namespace: 'default' },
       addressType: 'IPv4',
       endpoints: [{ addresses: ['10.0.0.1'], conditions: { ready: true } }],

@@ -74,8 +74,6 @@ export function event(dialect: Dialect): ResourceDef {
       fieldLabels: { v1: eventsGroupLabels },
     },
     example: () => ({
-      apiVersion: `${dialect.group('events')}/v1`,
-      kind: 'Event',
       metadata: { name: 'example.2', namespace: 'default' },
       eventTime: '2030-01-01T00:00:00.000001Z',
       reportingController: 'example.com/controller',
@@ -310,8 +308,6 @@ export function coreEvent(dialect: Dialect): ResourceDef {
       defaultPropagation: 'unsupported',
     },
     example: () => ({
-      apiVersion: 'v1',
-      kind: 'Event',
       metadata: { name: 'example.1', namespace: 'default' },
       involvedObject: { kind: 'Pod', namespace: 'default', name: 'example' },
       reason: 'Started',

@@ -69,12 +69,7 @@ export function flowSchema(dialect: Dialect): ResourceDef {
     generation: true,
     strategy: flowStrategy((object) => validateFlowSchema(object, dialect)),
     subresources: [statusSubresource],
-    example: () => ({
-      apiVersion: `${dialect.group('flowcontrol.apiserver')}/v1`,
-      kind: 'FlowSchema',
-      metadata: { name: 'example' },
-      spec: { priorityLevelConfiguration: { name: 'example' } },
-    }),
+    example: () => ({ spec: { priorityLevelConfiguration: { name: 'example' } } }),
   });
 }
 

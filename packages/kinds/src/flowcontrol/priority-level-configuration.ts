@@ -56,9 +56,6 @@ export function priorityLevelConfiguration(dialect: Dialect): ResourceDef {
     strategy: flowStrategy((object) => validatePriorityLevel(object, dialect)),
     subresources: [statusSubresource],
     example: () => ({
-      apiVersion: `${dialect.group('flowcontrol.apiserver')}/v1`,
-      kind: 'PriorityLevelConfiguration',
-      metadata: { name: 'example' },
       spec: { type: 'Limited', limited: { limitResponse: { type: 'Queue', queuing: {} } } },
     }),
   });

@@ -79,9 +79,6 @@ export function ingress(dialect: Dialect): ResourceDef {
     },
     subresources: [statusSubresource],
     example: () => ({
-      apiVersion: `${dialect.group('networking')}/v1`,
-      kind: 'Ingress',
-      metadata: { name: 'example', namespace: 'default' },
       spec: {
         rules: [
           {
@@ -350,12 +347,7 @@ export function ingressClass(dialect: Dialect): ResourceDef {
         ...validate(object),
       ],
     },
-    example: () => ({
-      apiVersion: `${dialect.group('networking')}/v1`,
-      kind: 'IngressClass',
-      metadata: { name: 'example' },
-      spec: { controller: 'example.com/ingress' },
-    }),
+    example: () => ({ spec: { controller: 'example.com/ingress' } }),
   });
 }
 

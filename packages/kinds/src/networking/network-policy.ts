@@ -56,12 +56,7 @@ export function networkPolicy(dialect: Dialect): ResourceDef {
         return reportedTwice(yield* validateNetworkPolicy(object));
       },
     },
-    example: () => ({
-      apiVersion: `${dialect.group('networking')}/v1`,
-      kind: 'NetworkPolicy',
-      metadata: { name: 'example', namespace: 'default' },
-      spec: { podSelector: { matchLabels: { app: 'example' } } },
-    }),
+    example: () => ({ spec: { podSelector: { matchLabels: { app: 'example' } } } }),
   });
 }
 

@@ -65,12 +65,7 @@ export function serviceCidr(dialect: Dialect): ResourceDef {
                 : [invalidGo(field, () => goStrings(cidrsOf(object)), 'field is immutable')]),
             ],
     },
-    example: () => ({
-      apiVersion: `${dialect.group('networking')}/v1beta1`,
-      kind: 'ServiceCIDR',
-      metadata: { name: 'example' },
-      spec: { cidrs: ['10.9.0.0/24'] },
-    }),
+    example: () => ({ spec: { cidrs: ['10.9.0.0/24'] } }),
   });
 }
 
@@ -168,8 +163,6 @@ export function ipAddress(dialect: Dialect): ResourceDef {
       ],
     },
     example: () => ({
-      apiVersion: `${dialect.group('networking')}/v1beta1`,
-      kind: 'IPAddress',
       metadata: { name: '10.0.0.7' },
       spec: { parentRef: { resource: 'services', namespace: 'default', name: 'example' } },
     }),

@@ -52,12 +52,7 @@ export function runtimeClass(dialect: Dialect): ResourceDef {
       allowCreateOnUpdate: true,
       allowUnconditionalUpdate: false,
     },
-    example: () => ({
-      apiVersion: `${dialect.group('node')}/v1`,
-      kind: 'RuntimeClass',
-      metadata: { name: 'example' },
-      handler: 'example',
-    }),
+    example: () => ({ handler: 'example' }),
   });
 }
 

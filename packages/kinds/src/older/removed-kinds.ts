@@ -173,9 +173,6 @@ function podSecurityPolicy(dialect: Dialect): ResourceDef {
       validateUpdate: (_, object) => validate(object),
     },
     example: () => ({
-      apiVersion: 'policy/v1beta1',
-      kind: 'PodSecurityPolicy',
-      metadata: { name: 'example' },
       spec: {
         seLinux: { rule: 'RunAsAny' },
         runAsUser: { rule: 'RunAsAny' },

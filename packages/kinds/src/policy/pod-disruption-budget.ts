@@ -54,12 +54,7 @@ export function podDisruptionBudget(dialect: Dialect): ResourceDef {
       allowUnconditionalUpdate: false,
     },
     subresources: [statusSubresource],
-    example: () => ({
-      apiVersion: 'policy/v1',
-      kind: 'PodDisruptionBudget',
-      metadata: { name: 'example', namespace: 'default' },
-      spec: { minAvailable: 1, selector: { matchLabels: { app: 'example' } } },
-    }),
+    example: () => ({ spec: { minAvailable: 1, selector: { matchLabels: { app: 'example' } } } }),
   });
 }
 

@@ -36,8 +36,6 @@ export function role(dialect: Dialect): ResourceDef {
     versions: [{ version: 'v1', columns: [nameColumn, createdAtColumn] }],
     strategy: roleStrategy((object) => validateRules(object, { namespaced: true })),
     example: () => ({
-      apiVersion: `${dialect.group('rbac.authorization')}/v1`,
-      kind: 'Role',
       metadata: { name: 'reader', namespace: 'default' },
       rules: [{ apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch'] }],
     }),
@@ -118,8 +116,6 @@ export function clusterRole(dialect: Dialect): ResourceDef {
       ];
     }),
     example: () => ({
-      apiVersion: `${dialect.group('rbac.authorization')}/v1`,
-      kind: 'ClusterRole',
       metadata: { name: 'reader' },
       rules: [
         { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch'] },
@@ -180,8 +176,6 @@ export function roleBinding(dialect: Dialect): ResourceDef {
       namespaced: true,
     }),
     example: () => ({
-      apiVersion: `${group}/v1`,
-      kind: 'RoleBinding',
       metadata: { name: 'readers', namespace: 'default' },
       roleRef: { apiGroup: group, kind: 'Role', name: 'reader' },
       subjects: [{ apiGroup: group, kind: 'User', name: 'jane' }],
@@ -314,8 +308,6 @@ export function clusterRoleBinding(dialect: Dialect): ResourceDef {
     ],
     strategy: bindingStrategy({ dialect, roleKinds: ['ClusterRole'], namespaced: false }),
     example: () => ({
-      apiVersion: `${group}/v1`,
-      kind: 'ClusterRoleBinding',
       metadata: { name: 'readers' },
       roleRef: { apiGroup: group, kind: 'ClusterRole', name: 'reader' },
       subjects: [{ kind: 'ServiceAccount', name: 'bot', namespace: 'default' }],

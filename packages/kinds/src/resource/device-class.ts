@@ -62,12 +62,7 @@ export function deviceClass(dialect: Dialect, options: AdmissionKindOptions): Re
         return [...errors, ...(yield* validate(object, old, check))];
       },
     },
-    example: () => ({
-      apiVersion: `${dialect.group('resource')}/v1beta1`,
-      kind: 'DeviceClass',
-      metadata: { name: 'example' },
-      spec: {},
-    }),
+    example: () => ({ spec: {} }),
   });
 }
 

@@ -86,9 +86,6 @@ export function resourceClaim(
       },
     },
     example: () => ({
-      apiVersion: `${dialect.group('resource')}/v1beta1`,
-      kind: 'ResourceClaim',
-      metadata: { name: 'example', namespace: 'default' },
       spec: { devices: { requests: [{ name: 'r', deviceClassName: 'example' }] } },
     }),
   });
@@ -305,9 +302,6 @@ export function resourceClaimTemplate(
       },
     },
     example: () => ({
-      apiVersion: `${dialect.group('resource')}/v1beta1`,
-      kind: 'ResourceClaimTemplate',
-      metadata: { name: 'example', namespace: 'default' },
       spec: { spec: { devices: { requests: [{ name: 'r', deviceClassName: 'example' }] } } },
     }),
   });

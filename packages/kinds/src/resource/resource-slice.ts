@@ -80,9 +80,6 @@ export function resourceSlice(dialect: Dialect): ResourceDef {
       validateUpdate: (_, object, old) => validate(object, old),
     },
     example: () => ({
-      apiVersion: `${dialect.group('resource')}/v1beta1`,
-      kind: 'ResourceSlice',
-      metadata: { name: 'example' },
       spec: {
         driver: 'driver.example.com',
         nodeName: 'n',

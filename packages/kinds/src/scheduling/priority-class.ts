@@ -56,12 +56,7 @@ export function priorityClass(dialect: Dialect): ResourceDef {
           ? 'this is a system priority class and cannot be deleted'
           : undefined,
     },
-    example: () => ({
-      apiVersion: `${dialect.group('scheduling')}/v1`,
-      kind: 'PriorityClass',
-      metadata: { name: 'example' },
-      value: 1000,
-    }),
+    example: () => ({ value: 1000 }),
   });
 }
 

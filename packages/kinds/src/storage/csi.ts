@@ -97,8 +97,6 @@ export function csiDriver(dialect: Dialect, features: Features = defaultFeatures
       deleteAnswers: 'object',
     },
     example: () => ({
-      apiVersion: `${dialect.group('storage')}/v1`,
-      kind: 'CSIDriver',
       metadata: { name: 'driver.example.com' },
       spec: { attachRequired: true, tokenRequests: [{ audience: 'vault' }] },
     }),
@@ -216,8 +214,6 @@ export function csiNode(dialect: Dialect): ResourceDef {
       deleteAnswers: 'object',
     },
     example: () => ({
-      apiVersion: `${dialect.group('storage')}/v1`,
-      kind: 'CSINode',
       metadata: { name: 'node-1' },
       spec: { drivers: [{ name: 'driver.example.com', nodeID: 'n1', topologyKeys: null }] },
     }),
@@ -300,13 +296,7 @@ export function csiStorageCapacity(dialect: Dialect): ResourceDef {
       warnings: (object) => topologyWarnings(object, dialect),
       allowUnconditionalUpdate: false,
     },
-    example: () => ({
-      apiVersion: `${dialect.group('storage')}/v1`,
-      kind: 'CSIStorageCapacity',
-      metadata: { name: 'example', namespace: 'default' },
-      storageClassName: 'example',
-      capacity: '10Gi',
-    }),
+    example: () => ({ storageClassName: 'example', capacity: '10Gi' }),
   });
 }
 

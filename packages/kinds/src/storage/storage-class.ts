@@ -72,12 +72,7 @@ export function storageClass(dialect: Dialect): ResourceDef {
       warnings: (object) => topologyWarnings(object, dialect),
       deleteAnswers: 'object',
     },
-    example: () => ({
-      apiVersion: `${dialect.group('storage')}/v1`,
-      kind: 'StorageClass',
-      metadata: { name: 'example' },
-      provisioner: 'driver.example.com',
-    }),
+    example: () => ({ provisioner: 'driver.example.com' }),
   });
 }
 

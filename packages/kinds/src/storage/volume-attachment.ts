@@ -67,9 +67,6 @@ export function volumeAttachment(dialect: Dialect): ResourceDef {
     },
     subresources: [statusSubresource],
     example: () => ({
-      apiVersion: `${dialect.group('storage')}/v1`,
-      kind: 'VolumeAttachment',
-      metadata: { name: 'example' },
       spec: {
         attacher: 'driver.example.com',
         nodeName: 'node-1',

@@ -38,9 +38,6 @@ export function volumeAttributesClass(dialect: Dialect): ResourceDef {
       },
     },
     example: () => ({
-      apiVersion: `${dialect.group('storage')}/v1beta1`,
-      kind: 'VolumeAttributesClass',
-      metadata: { name: 'example' },
       driverName: 'driver.example.com',
       parameters: { a: 'b' },
     }),

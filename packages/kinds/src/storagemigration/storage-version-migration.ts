@@ -44,9 +44,6 @@ export function storageVersionMigration(dialect: Dialect): ResourceDef {
       allowUnconditionalUpdate: false,
     },
     example: () => ({
-      apiVersion: `${dialect.group('storagemigration')}/v1alpha1`,
-      kind: 'StorageVersionMigration',
-      metadata: { name: 'example' },
       spec: { resource: { group: 'apps', version: 'v1', resource: 'deployments' } },
     }),
   });

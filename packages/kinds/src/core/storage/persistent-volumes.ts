@@ -63,9 +63,6 @@ export function persistentVolume(
       deleteAnswers: 'object',
     },
     example: () => ({
-      apiVersion: 'v1',
-      kind: 'PersistentVolume',
-      metadata: { name: 'example' },
       spec: {
         capacity: { storage: '1Gi' },
         accessModes: ['ReadWriteOnce'],
@@ -178,9 +175,6 @@ export function persistentVolumeClaim(
       deleteAnswers: 'object',
     },
     example: () => ({
-      apiVersion: 'v1',
-      kind: 'PersistentVolumeClaim',
-      metadata: { name: 'example', namespace: 'default' },
       spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
     }),
   });
