@@ -31,40 +31,30 @@ import {
   restoringDirectory,
   storeDirectory,
 } from './files/data-directory.ts';
-import { describeFlags, FlagError, type FlagTable, parseFlags } from './flags/flags.ts';
+import { describeFlags, FlagError, flagsIn, parseFlags } from './flags/flags.ts';
 
-const backupFlags = {
+const backupFlags = flagsIn('Backup', {
   'data-dir': {
-    group: 'Backup',
     type: 'string',
-    default: '',
     help: 'Data directory of a stopped server.',
   },
   kubeconfig: {
-    group: 'Backup',
     type: 'string',
-    default: '',
     help: `Kubeconfig of an administrator of a running server, who must be allowed to post to the path ${backupPath}.`,
   },
   context: {
-    group: 'Backup',
     type: 'string',
-    default: '',
     help: 'Context of the kubeconfig; its current one when empty.',
   },
   to: {
-    group: 'Backup',
     type: 'string',
-    default: '',
     help: 'File to write, atomically.',
   },
   force: {
-    group: 'Backup',
     type: 'bool',
-    default: 'false',
     help: 'Replace an existing file.',
   },
-} as const satisfies FlagTable;
+});
 
 const backupUsage = `Writes a consistent snapshot of all objects to a file that wheelhouse restore reads.
 
@@ -162,20 +152,16 @@ async function refusalIn(status: number, body: AsyncIterable<Buffer>): Promise<s
   return `the server refused (${status}): ${typeof message === 'string' ? message : 'no reason given'}`;
 }
 
-const restoreFlags = {
+const restoreFlags = flagsIn('Restore', {
   from: {
-    group: 'Restore',
     type: 'string',
-    default: '',
     help: 'Backup file to read.',
   },
   'data-dir': {
-    group: 'Restore',
     type: 'string',
-    default: '',
     help: 'Data directory to create; an existing one may contain only keys, tokens, and certificates.',
   },
-} as const satisfies FlagTable;
+});
 
 const restoreUsage = `Creates a data directory from a backup file.
 

@@ -4,7 +4,7 @@ import { getRawAsset, isSea } from 'node:sea';
 import { fileURLToPath } from 'node:url';
 import { type FileSource, loadStaticFiles, type StaticFiles } from '@wheelhouse/console';
 import type { Logger, OnExchange } from '@wheelhouse/machinery';
-import type { FlagTable } from '../flags/flags.ts';
+import { flagsIn } from '../flags/flags.ts';
 import type { Feature } from './feature.ts';
 
 /**
@@ -20,16 +20,15 @@ export interface ConsoleSettings {
 }
 
 /** Flags of the web console. */
-const consoleFlags = {
+const consoleFlags = flagsIn('Generic', {
   'web-console': {
-    group: 'Generic',
     after: 'dialect',
     type: 'bool',
     default: 'true',
     stage: 'own',
     help: "Serve a web console at /console/: static files that anybody may load; the console reads the API with the user's own credential.",
   },
-} as const satisfies FlagTable;
+});
 
 /** The web console: static files that run in the browser as a client of the API. */
 export const consoleFeature: Feature<typeof consoleFlags, ConsoleSettings> = {

@@ -59,6 +59,32 @@ export interface FlagDefinition {
 
 export type FlagTable = Readonly<Record<string, FlagDefinition>>;
 
+/** A flag as a feature declares it. */
+type FlagDeclaration = Omit<FlagDefinition, 'group' | 'default'> &
+  Partial<Pick<FlagDefinition, 'group' | 'default'>>;
+
+/**
+ * The flags of a feature. Those that name no group are in the given one, and the default of a flag
+ * that states none is `false`, 0, or empty.
+ */
+export function flagsIn<const Table extends Readonly<Record<string, FlagDeclaration>>>(
+  group: string,
+  table: Table,
+): { readonly [Name in keyof Table]: FlagDefinition & { readonly type: Table[Name]['type'] } } {
+  const flags = Object.entries(table).map(([name, declaration]) => {
+    const unset = unsetTexts[declaration.type] ?? '';
+    return [name, { group, default: unset, ...declaration }] as const;
+  });
+  return Object.fromEntries(flags) as ReturnType<typeof flagsIn<Table>>;
+}
+
+const unsetTexts: Readonly<Partial<Record<FlagType, string>>> = {
+  bool: 'false',
+  int: '0',
+  float: '0',
+  duration: '0s',
+};
+
 interface ValueTypes {
   string: string;
   int: number;

@@ -1,6 +1,6 @@
 import type { PluginConfigurations } from '../../admission/configuration/plugins.ts';
 import { isPlugin, pluginNames } from '../../admission/plugin-list.ts';
-import { FlagError, type FlagTable, type FlagValues } from '../../flags/flags.ts';
+import { FlagError, type FlagValues, flagsIn } from '../../flags/flags.ts';
 import type { WebhookCredentials } from '../../webhooks/webhook-client.ts';
 import type { CommandLine, Feature } from '../feature.ts';
 
@@ -33,47 +33,37 @@ const byDefault = pluginNames('on').join(', ');
 const others = pluginNames('off').join(', ');
 
 /** Flags of admission plugins (ADM-1). */
-const admissionFlags = {
+const admissionFlags = flagsIn(group, {
   'enable-admission-plugins': {
-    group,
     type: 'list',
-    default: '',
     help: `Admission plugins to run in addition to the defaults (${byDefault}), always in the server's own order. Also available: ${others}.`,
   },
   'disable-admission-plugins': {
-    group,
     type: 'list',
-    default: '',
     help: 'Default admission plugins to disable.',
   },
   'admission-control': {
-    group,
     type: 'list',
-    default: '',
     deprecated:
       'Use --enable-admission-plugins or --disable-admission-plugins instead. Will be removed in a future version.',
     help: 'The only admission plugins to run.',
   },
   'admission-control-config-file': {
-    group,
     type: 'string',
     file: 'any',
-    default: '',
     help: 'File with the configurations of admission plugins.',
   },
   'default-not-ready-toleration-seconds': {
-    group,
     type: 'int',
     default: '300',
     help: 'Seconds for which a pod without its own toleration tolerates a node that is not ready.',
   },
   'default-unreachable-toleration-seconds': {
-    group,
     type: 'int',
     default: '300',
     help: 'Seconds for which a pod without its own toleration tolerates an unreachable node.',
   },
-} as const satisfies FlagTable;
+});
 
 /** The admission feature: the plugins that writes pass. */
 export const admissionFeature: Feature<typeof admissionFlags, AdmissionSettings> = {

@@ -1,4 +1,4 @@
-import type { FlagTable } from '../../flags/flags.ts';
+import { flagsIn } from '../../flags/flags.ts';
 import type { Feature } from '../feature.ts';
 
 /** The part of the API that other servers serve (ADM-4). */
@@ -15,35 +15,28 @@ export interface AggregationSettings {
 }
 
 /** Flags of aggregation. */
-const aggregationFlags = {
+const aggregationFlags = flagsIn('Aggregation', {
   'proxy-client-cert-file': {
-    group: 'Aggregation',
     type: 'string',
     file: 'certificates',
-    default: '',
     help: 'File with the client certificate that this server presents to the servers of APIServices; it is reloaded when it changes.',
   },
   'proxy-client-key-file': {
-    group: 'Aggregation',
     type: 'string',
     file: 'private key',
     keyOf: 'proxy-client-cert-file',
-    default: '',
     help: 'File with the private key of --proxy-client-cert-file.',
   },
   'enable-aggregator-routing': {
-    group: 'Aggregation',
     type: 'bool',
-    default: 'false',
     help: 'Use only the endpoints of the Services that APIServices name; otherwise a Service without known endpoints is reached at its own address, and one of type ExternalName at that name.',
   },
   'aggregator-reject-forwarding-redirect': {
-    group: 'Aggregation',
     type: 'bool',
     default: 'true',
     help: 'Reject redirects of other servers instead of forwarding them to clients.',
   },
-} as const satisfies FlagTable;
+});
 
 /** Aggregation: other servers behind this one. */
 export const aggregationFeature: Feature<typeof aggregationFlags, AggregationSettings> = {

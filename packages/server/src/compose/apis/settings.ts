@@ -22,8 +22,8 @@ import { describeGates, type FeatureGates, readFeatureGates } from '../../flags/
 import {
   type FlagDefinition,
   FlagError,
-  type FlagTable,
   type FlagValues,
+  flagsIn,
   oneOf,
   parseBoolean,
 } from '../../flags/flags.ts';
@@ -297,31 +297,24 @@ export interface ApiSettings {
 }
 
 /** Flags that select the served APIs. */
-const apiFlags = {
+const apiFlags = flagsIn('Generic', {
   'feature-gates': {
-    group: 'Generic',
     after: 'shutdown-watch-termination-grace-period',
     type: 'list',
-    default: '',
     help: 'Pairs Gate=true or Gate=false that switch features. Known gates:',
     choices: describeGates(),
   },
   'runtime-config': {
-    group: 'Generic',
     type: 'map',
-    default: '',
     help: 'Pairs key=true or key=false that switch built-in APIs on and off; a key alone means true. Alpha versions, and beta versions added since release 1.22, are off by default. The keys:',
     choices: runtimeConfigChoices,
   },
   'emulated-version': {
-    group: 'Generic',
     type: 'list',
-    default: '',
     help: 'The release whose APIs are served, as 1.21 or kube=1.21, including versions removed since and excluding later ones; releases older than kube-apiserver can emulate are available for old manifests and clients. The current release when empty:',
     choices: emulationChoices,
   },
   dialect: {
-    group: 'Generic',
     after: 'show-hidden-metrics-for-version',
     type: 'string',
     default: 'svc',
@@ -332,32 +325,28 @@ const apiFlags = {
     group: 'Misc',
     after: 'kubelet-timeout',
     type: 'bool',
-    default: 'false',
     help: 'Allow privileged containers, and host processes on Windows.',
   },
   'peer-ca-file': {
     group: 'Misc',
     after: 'tracing-config-file',
     type: 'string',
-    default: '',
     only: 'requests are never proxied to servers of other releases',
     help: 'CA bundle for servers of other releases; requests are never proxied to them.',
   },
   'peer-advertise-ip': {
     group: 'Misc',
     type: 'string',
-    default: '',
     only: 'servers of other releases never proxy requests to this one',
     help: 'Address at which servers of other releases reach this one; they never proxy requests to it.',
   },
   'peer-advertise-port': {
     group: 'Misc',
     type: 'string',
-    default: '',
     only: 'servers of other releases never proxy requests to this one',
     help: 'The port of --peer-advertise-ip.',
   },
-} as const satisfies FlagTable;
+});
 
 type Values = FlagValues<typeof apiFlags>;
 

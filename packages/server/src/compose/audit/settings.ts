@@ -1,5 +1,5 @@
 import type { Dialect } from '@wheelhouse/machinery';
-import { FlagError, type FlagTable, type FlagValues } from '../../flags/flags.ts';
+import { FlagError, type FlagValues, flagsIn } from '../../flags/flags.ts';
 import type { BatchSettings } from '../../gates/audit/batch-sink.ts';
 import type { LogFormat } from '../../gates/audit/sink.ts';
 import type { CommandLine, Feature } from '../feature.ts';
@@ -61,113 +61,92 @@ const versionHelp =
 const backoffHelp = 'Delay before a failed call of the webhook is retried.';
 
 /** Flags of the audit log (OPS-2). */
-export const auditFlags = {
+export const auditFlags = flagsIn(group, {
   'audit-policy-file': {
-    group,
     type: 'string',
     file: 'any',
-    default: '',
     help: 'File with the audit policy; without one, nothing is recorded.',
   },
   'audit-log-path': {
-    group,
     type: 'string',
-    default: '',
     help: 'File that the audit log is written to; - is standard output.',
   },
   'audit-log-format': {
-    group,
     type: 'string',
     default: 'json',
     help: 'Format of the log lines: json, or legacy for short human-readable lines.',
   },
   'audit-log-maxage': {
-    group,
     type: 'int',
-    default: '0',
     help: 'Days to keep old audit log files, by the timestamp in their names; 0 keeps them forever.',
   },
   'audit-log-maxbackup': {
-    group,
     type: 'int',
-    default: '0',
     help: 'Number of old audit log files to keep; 0 keeps all.',
   },
   'audit-log-maxsize': {
-    group,
     type: 'int',
-    default: '0',
     help: 'Size in megabytes at which the audit log file is rotated; 0 means 100.',
   },
   'audit-log-compress': {
-    group,
     type: 'bool',
-    default: 'false',
     help: 'Compress old audit log files with gzip.',
   },
-  'audit-log-version': { group, type: 'string', default: '', help: versionHelp },
-  'audit-log-mode': { group, type: 'string', default: 'blocking', help: modeHelp },
-  'audit-log-batch-buffer-size': { group, type: 'int', default: '10000', help: bufferHelp },
-  'audit-log-batch-max-size': { group, type: 'int', default: '1', help: sizeHelp },
-  'audit-log-batch-max-wait': { group, type: 'duration', default: '0s', help: waitHelp },
-  'audit-log-batch-throttle-enable': { group, type: 'bool', default: 'false', help: throttleHelp },
-  'audit-log-batch-throttle-qps': { group, type: 'float', default: '0', help: qpsHelp },
-  'audit-log-batch-throttle-burst': { group, type: 'int', default: '0', help: burstHelp },
-  'audit-log-truncate-enabled': { group, type: 'bool', default: 'false', help: truncateHelp },
+  'audit-log-version': { type: 'string', help: versionHelp },
+  'audit-log-mode': { type: 'string', default: 'blocking', help: modeHelp },
+  'audit-log-batch-buffer-size': { type: 'int', default: '10000', help: bufferHelp },
+  'audit-log-batch-max-size': { type: 'int', default: '1', help: sizeHelp },
+  'audit-log-batch-max-wait': { type: 'duration', help: waitHelp },
+  'audit-log-batch-throttle-enable': { type: 'bool', help: throttleHelp },
+  'audit-log-batch-throttle-qps': { type: 'float', help: qpsHelp },
+  'audit-log-batch-throttle-burst': { type: 'int', help: burstHelp },
+  'audit-log-truncate-enabled': { type: 'bool', help: truncateHelp },
   'audit-log-truncate-max-batch-size': {
-    group,
     type: 'int',
     default: '10485760',
     help: batchBytesHelp,
   },
   'audit-log-truncate-max-event-size': {
-    group,
     type: 'int',
     default: '102400',
     help: eventBytesHelp,
   },
   'audit-webhook-config-file': {
-    group,
     type: 'string',
     file: 'any',
-    default: '',
     help: 'Kubeconfig of the service that receives audit events.',
   },
-  'audit-webhook-initial-backoff': { group, type: 'duration', default: '10s', help: backoffHelp },
+  'audit-webhook-initial-backoff': { type: 'duration', default: '10s', help: backoffHelp },
   'audit-webhook-batch-initial-backoff': {
-    group,
     type: 'duration',
     default: '10s',
     deprecated: 'Deprecated, use --audit-webhook-initial-backoff instead.',
     help: backoffHelp,
   },
-  'audit-webhook-version': { group, type: 'string', default: '', help: versionHelp },
-  'audit-webhook-mode': { group, type: 'string', default: 'batch', help: modeHelp },
-  'audit-webhook-batch-buffer-size': { group, type: 'int', default: '10000', help: bufferHelp },
-  'audit-webhook-batch-max-size': { group, type: 'int', default: '400', help: sizeHelp },
-  'audit-webhook-batch-max-wait': { group, type: 'duration', default: '30s', help: waitHelp },
+  'audit-webhook-version': { type: 'string', help: versionHelp },
+  'audit-webhook-mode': { type: 'string', default: 'batch', help: modeHelp },
+  'audit-webhook-batch-buffer-size': { type: 'int', default: '10000', help: bufferHelp },
+  'audit-webhook-batch-max-size': { type: 'int', default: '400', help: sizeHelp },
+  'audit-webhook-batch-max-wait': { type: 'duration', default: '30s', help: waitHelp },
   'audit-webhook-batch-throttle-enable': {
-    group,
     type: 'bool',
     default: 'true',
     help: throttleHelp,
   },
-  'audit-webhook-batch-throttle-qps': { group, type: 'float', default: '10', help: qpsHelp },
-  'audit-webhook-batch-throttle-burst': { group, type: 'int', default: '15', help: burstHelp },
-  'audit-webhook-truncate-enabled': { group, type: 'bool', default: 'false', help: truncateHelp },
+  'audit-webhook-batch-throttle-qps': { type: 'float', default: '10', help: qpsHelp },
+  'audit-webhook-batch-throttle-burst': { type: 'int', default: '15', help: burstHelp },
+  'audit-webhook-truncate-enabled': { type: 'bool', help: truncateHelp },
   'audit-webhook-truncate-max-batch-size': {
-    group,
     type: 'int',
     default: '10485760',
     help: batchBytesHelp,
   },
   'audit-webhook-truncate-max-event-size': {
-    group,
     type: 'int',
     default: '102400',
     help: eventBytesHelp,
   },
-} as const satisfies FlagTable;
+});
 
 type Values = FlagValues<typeof auditFlags>;
 

@@ -1,9 +1,4 @@
-import {
-  type FlagDefinition,
-  FlagError,
-  type FlagTable,
-  type FlagValues,
-} from '../../flags/flags.ts';
+import { type FlagDefinition, FlagError, type FlagValues, flagsIn } from '../../flags/flags.ts';
 import { authorizerNames } from '../authorization/settings.ts';
 import type { CommandLine, Feature } from '../feature.ts';
 
@@ -62,164 +57,122 @@ export interface AuthenticationSettings {
 type Authentication = AuthenticationSettings['authentication'];
 
 /** Flags of authentication, except for service accounts. */
-const authenticationFlags = {
+const authenticationFlags = flagsIn('Authentication', {
   'enable-bootstrap-token-auth': {
-    group: 'Authentication',
     after: 'api-audiences',
     type: 'bool',
-    default: 'false',
     help: 'Accept the tokens of bootstrap-token Secrets in the system namespace.',
   },
   'requestheader-client-ca-file': {
-    group: 'Authentication',
     type: 'string',
     file: 'certificates',
-    default: '',
     help: 'CA bundle of the authenticating proxies whose headers name the user.',
   },
   'requestheader-allowed-names': {
-    group: 'Authentication',
     type: 'list',
-    default: '',
     help: 'Common names that a proxy’s client certificate may have; any when empty.',
   },
   'requestheader-username-headers': {
-    group: 'Authentication',
     type: 'list',
-    default: '',
     help: 'Headers that name the user, tried in order; X-Remote-User is common.',
   },
   'requestheader-uid-headers': {
-    group: 'Authentication',
     type: 'list',
-    default: '',
     stage: 'alpha',
     help: 'Headers that name the user’s UID, tried in order; X-Remote-Uid is common. Requires the gate RemoteRequestHeaderUID.',
   },
   'requestheader-group-headers': {
-    group: 'Authentication',
     type: 'list',
-    default: '',
     help: 'Headers that name groups; X-Remote-Group is common.',
   },
   'requestheader-extra-headers-prefix': {
-    group: 'Authentication',
     type: 'list',
-    default: '',
     help: 'Prefixes of headers with extra attributes of the user; X-Remote-Extra- is common.',
   },
   'authentication-config': {
-    group: 'Authentication',
     after: 'service-account-signing-endpoint',
     type: 'string',
     file: 'any',
     stage: 'beta',
-    default: '',
     help: 'AuthenticationConfiguration file with OpenID providers, rules for their tokens, and the paths open to anonymous requests; reloaded when it changes. Excludes --oidc-*, and --anonymous-auth if the file configures anonymous requests.',
   },
   'oidc-issuer-url': {
-    group: 'Authentication',
     type: 'string',
-    default: '',
     help: 'The https URL of an OpenID provider whose ID tokens authenticate users; the server discovers its keys there.',
   },
   'oidc-client-id': {
-    group: 'Authentication',
     type: 'string',
-    default: '',
     help: 'The audience that ID tokens must have; required with --oidc-issuer-url.',
   },
   'oidc-ca-file': {
-    group: 'Authentication',
     type: 'string',
     file: 'certificates',
-    default: '',
     help: 'CA bundle for the certificate of the provider; the host’s CAs when empty.',
   },
   'oidc-username-claim': {
-    group: 'Authentication',
     type: 'string',
     default: 'sub',
     help: 'The claim used as the user name; claims other than sub may be neither unique nor stable.',
   },
   'oidc-username-prefix': {
-    group: 'Authentication',
     type: 'string',
-    default: '',
     help: 'Prefix of user names; - means none. When empty, the issuer URL and # for claims other than email.',
   },
   'oidc-groups-claim': {
-    group: 'Authentication',
     type: 'string',
-    default: '',
     help: "The claim that holds the user's groups, one or a list.",
   },
   'oidc-groups-prefix': {
-    group: 'Authentication',
     type: 'string',
-    default: '',
     help: 'Prefix of the names of these groups.',
   },
   'oidc-required-claim': {
-    group: 'Authentication',
     type: 'pairs',
-    default: '',
     help: 'A claim=value pair that the ID token must have; may be repeated.',
   },
   'oidc-signing-algs': {
-    group: 'Authentication',
     type: 'list',
     default: 'RS256',
     help: 'Accepted signing algorithms: RS256, RS384, RS512, ES256, ES384, ES512, PS256, PS384, PS512.',
   },
   'authentication-token-webhook-config-file': {
-    group: 'Authentication',
     type: 'string',
     file: 'any',
-    default: '',
     help: 'Kubeconfig of a webhook that reviews bearer tokens.',
   },
   'authentication-token-webhook-version': {
-    group: 'Authentication',
     type: 'string',
     default: 'v1beta1',
     help: 'The version of TokenReview to exchange with the webhook: v1 or v1beta1.',
   },
   'authentication-token-webhook-cache-ttl': {
-    group: 'Authentication',
     type: 'duration',
     default: '2m0s',
     help: 'How long the webhook’s verdicts on tokens are cached.',
   },
   'anonymous-auth': {
-    group: 'Authentication',
     type: 'bool',
     default: 'true',
     help: 'Accept requests without a credential as user system:anonymous of group system:unauthenticated; always off with --authorization-mode=AlwaysAllow.',
   },
   'client-ca-file': {
-    group: 'Authentication',
     type: 'string',
     file: 'certificates',
-    default: '',
     help: 'CA bundle for client certificates; the common name is the user, the organizations are the groups.',
   },
   'token-auth-file': {
-    group: 'Authentication',
     type: 'string',
     file: 'any',
-    default: '',
     help: 'CSV file of bearer tokens: token,user,uid,"group1,group2".',
   },
   'admin-kubeconfig': {
     group: 'Misc',
     after: 'allow-privileged',
     type: 'string',
-    default: '',
     stage: 'own',
     help: 'File to write a kubeconfig of group system:masters to; in --data-dir when empty.',
   },
-} as const satisfies FlagTable;
+});
 
 type Values = FlagValues<typeof authenticationFlags>;
 

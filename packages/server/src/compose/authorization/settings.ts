@@ -1,4 +1,4 @@
-import { FlagError, type FlagTable, type FlagValues } from '../../flags/flags.ts';
+import { FlagError, type FlagValues, flagsIn } from '../../flags/flags.ts';
 import {
   type AccessReviewVersion,
   type AuthorizerType,
@@ -28,53 +28,43 @@ export interface AuthorizationSettings {
 }
 
 /** Flags of authorization. */
-const authorizationFlags = {
+const authorizationFlags = flagsIn('Authorization', {
   'authorization-mode': {
-    group: 'Authorization',
     type: 'list',
     default: 'AlwaysAllow',
     help: `Authorizers, consulted in order: ${authorizerTypes.join(', ')}.`,
   },
   'authorization-config': {
-    group: 'Authorization',
     type: 'string',
     file: 'any',
-    default: '',
     help: 'AuthorizationConfiguration file with the authorizers, consulted in order, including any number of webhooks; reloaded when it changes. Excludes --authorization-mode and --authorization-webhook-*.',
   },
   'authorization-policy-file': {
-    group: 'Authorization',
     type: 'string',
     file: 'any',
-    default: '',
     help: 'File with the policies of mode ABAC, one JSON object per line.',
   },
   'authorization-webhook-config-file': {
-    group: 'Authorization',
     type: 'string',
     file: 'any',
-    default: '',
     help: 'Kubeconfig of the webhook of mode Webhook.',
   },
   'authorization-webhook-version': {
-    group: 'Authorization',
     type: 'string',
     default: 'v1beta1',
     help: 'The version of SubjectAccessReview to exchange with the webhook: v1 or v1beta1.',
   },
   'authorization-webhook-cache-authorized-ttl': {
-    group: 'Authorization',
     type: 'duration',
     default: '5m0s',
     help: 'How long the webhook’s verdicts that allow are cached.',
   },
   'authorization-webhook-cache-unauthorized-ttl': {
-    group: 'Authorization',
     type: 'duration',
     default: '30s',
     help: 'How long the webhook’s other verdicts are cached.',
   },
-} as const satisfies FlagTable;
+});
 
 /** The authorization feature: authorizers, consulted in order. */
 export const authorizationFeature: Feature<typeof authorizationFlags, AuthorizationSettings> = {

@@ -1,9 +1,4 @@
-import {
-  type FlagDefinition,
-  FlagError,
-  type FlagTable,
-  type FlagValues,
-} from '../../flags/flags.ts';
+import { type FlagDefinition, FlagError, type FlagValues, flagsIn } from '../../flags/flags.ts';
 import type { Feature } from '../feature.ts';
 
 /**
@@ -137,61 +132,52 @@ export interface ControllerSettings {
 }
 
 /** Flags of leader election. */
-const leaderElectionFlags = {
+const leaderElectionFlags = flagsIn('Leader election', {
   'leader-elect': {
-    group: 'Leader election',
     type: 'bool',
     default: 'true',
     help: 'Run the controllers in only one of the servers that share an etcd; otherwise each server runs them.',
   },
   'leader-elect-lease-duration': {
-    group: 'Leader election',
     type: 'duration',
     default: '15s',
     help: 'How long other servers wait for a renewal by the leader before one of them takes over.',
   },
   'leader-elect-renew-deadline': {
-    group: 'Leader election',
     type: 'duration',
     default: '10s',
     help: 'How long the leader tries to renew before it gives up leadership.',
   },
   'leader-elect-retry-period': {
-    group: 'Leader election',
     type: 'duration',
     default: '2s',
     help: 'How often a server tries to acquire or renew leadership.',
   },
   'leader-elect-resource-lock': {
-    group: 'Leader election',
     type: 'string',
     default: 'leases',
     help: 'The kind of the lock object; only leases is supported.',
   },
   'leader-elect-resource-name': {
-    group: 'Leader election',
     type: 'string',
     default: 'wheelhouse-controllers',
     help: 'The name of the leader election Lease.',
   },
   'leader-elect-resource-namespace': {
-    group: 'Leader election',
     type: 'string',
-    default: '',
     help: 'The namespace of the leader election Lease; the system namespace when empty.',
   },
-} as const satisfies FlagTable;
+});
 
 /** Flags of controllers. */
-const controllerFlags = {
+const controllerFlags = flagsIn('Controllers', {
   ...leaderElectionFlags,
   controllers: {
-    group: 'Controllers',
     type: 'list',
     default: '*',
     help: `Controllers to run: * selects the defaults, api-server those of kube-apiserver itself (for use with a controller manager, or without one), name and -name one controller. Known controllers: ${controllerNames.join(', ')}; the last two do not run by default.`,
   },
-} as const satisfies FlagTable;
+});
 
 /**
  * Lets clients that poll for readiness get their first answers before controllers occupy the loop.

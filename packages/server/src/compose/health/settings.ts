@@ -1,4 +1,4 @@
-import type { FlagTable } from '../../flags/flags.ts';
+import { flagsIn } from '../../flags/flags.ts';
 import type { Feature } from '../feature.ts';
 
 /** Settings of readiness and shutdown. Times are in milliseconds. */
@@ -12,30 +12,25 @@ export interface HealthSettings {
 }
 
 /** Flags of readiness and shutdown. */
-const healthFlags = {
+const healthFlags = flagsIn('Generic', {
   'livez-grace-period': {
-    group: 'Generic',
     type: 'duration',
     range: 'not negative',
-    default: '0s',
     help: 'How long startup may take before its unfinished parts fail /livez.',
   },
   'shutdown-delay-duration': {
-    group: 'Generic',
     type: 'duration',
     range: 'not negative',
-    default: '0s',
     help: 'How long to keep serving after a stop signal while /readyz fails, so that load balancers notice.',
   },
   'storage-initialization-timeout': {
-    group: 'Generic',
     after: 'external-hostname',
     type: 'duration',
     range: 'not negative',
     default: '1m0s',
     help: 'How long readiness waits for the caches that every request needs. Without the flag, it waits without limit, unlike kube-apiserver.',
   },
-} as const satisfies FlagTable;
+});
 
 /** Health checks, start hooks, and shutdown. */
 export const healthFeature: Feature<typeof healthFlags, HealthSettings> = {

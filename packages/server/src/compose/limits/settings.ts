@@ -1,4 +1,4 @@
-import { FlagError, type FlagTable, type FlagValues } from '../../flags/flags.ts';
+import { FlagError, type FlagValues, flagsIn } from '../../flags/flags.ts';
 import type { Feature } from '../feature.ts';
 
 /** Limits on single requests and on all of them together. Times are in milliseconds. */
@@ -33,43 +33,37 @@ export interface LimitSettings {
 }
 
 /** Flags of limits on requests and clients. */
-const limitFlags = {
+const limitFlags = flagsIn('Generic', {
   'request-timeout': {
-    group: 'Generic',
     type: 'duration',
     range: 'positive',
     default: '1m0s',
     help: 'Time limit of requests other than watches and streams; clients may lower it with ?timeout. A request that exceeds it is answered 504 and stores nothing afterwards.',
   },
   'min-request-timeout': {
-    group: 'Generic',
     type: 'int',
     range: 'not negative',
     default: '1800',
     help: 'Minimum seconds that a watch stays open, unless its client requests less; the server picks a random value above it to spread load.',
   },
   'max-requests-inflight': {
-    group: 'Generic',
     type: 'int',
     range: 'not negative',
     default: '400',
     help: 'Added to --max-mutating-requests-inflight, the number of seats of the server. Without priority and fairness, the limit on non-mutating requests in flight, above which requests are answered 429; 0 means no limit.',
   },
   'max-mutating-requests-inflight': {
-    group: 'Generic',
     type: 'int',
     range: 'not negative',
     default: '200',
     help: 'Added to --max-requests-inflight, the number of seats of the server. Without priority and fairness, the limit on mutating requests in flight, above which requests are answered 429; 0 means no limit.',
   },
   'enable-priority-and-fairness': {
-    group: 'Generic',
     type: 'bool',
     default: 'true',
     help: 'Use FlowSchemas and PriorityLevelConfigurations to decide which requests run, wait, or are answered 429 under load; otherwise only the numbers of reads and writes in flight are limited.',
   },
   'max-request-body-bytes': {
-    group: 'Generic',
     type: 'int',
     range: 'positive',
     default: '3145728',
@@ -77,18 +71,14 @@ const limitFlags = {
     help: 'Maximum size of a request body in bytes; a larger one is answered 413.',
   },
   'memory-budget-mb': {
-    group: 'Generic',
     type: 'int',
     range: 'not negative',
-    default: '0',
     stage: 'own',
     help: 'Limit in MiB on the memory that clients make the server hold: connections, requests in flight, watches, selectors, and unread answers. Near it, clients above their share are answered 429; above it, the heaviest are disconnected. 0 derives it from the limits of the heap and the host.',
   },
   'max-connections': {
-    group: 'Generic',
     type: 'int',
     range: 'not negative',
-    default: '0',
     stage: 'own',
     help: 'Maximum number of open connections; at the limit, a new connection replaces an idle one. 0 derives it from the limit on open files, less a reserve for the store.',
   },
@@ -97,7 +87,6 @@ const limitFlags = {
     after: 'disable-http2-serving',
     type: 'int',
     range: 'not negative',
-    default: '0',
     help: 'Maximum number of concurrent HTTP/2 streams per connection; 0 means 1000.',
   },
   'delete-collection-workers': {
@@ -112,11 +101,10 @@ const limitFlags = {
     group: 'Misc',
     after: 'debug-socket-path',
     type: 'int',
-    default: '0',
     only: 'the speed of streams into containers is not limited',
     help: 'Limit on the bytes per second of a stream into a container; streams are not limited here.',
   },
-} as const satisfies FlagTable;
+});
 
 type Values = FlagValues<typeof limitFlags>;
 

@@ -1,4 +1,4 @@
-import { FlagError, type FlagTable } from '../../flags/flags.ts';
+import { FlagError, flagsIn } from '../../flags/flags.ts';
 import type { Feature } from '../feature.ts';
 
 /** Settings of connections to nodes. */
@@ -23,67 +23,52 @@ interface KubeletSettings {
 }
 
 /** Flags of connections to nodes and cloud providers. */
-const nodeFlags = {
+const nodeFlags = flagsIn('Misc', {
   'kubelet-preferred-address-types': {
-    group: 'Misc',
     after: 'kubernetes-service-node-port',
     type: 'list',
     default: 'Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP',
     help: 'Types of node addresses to use for logs, exec, attach, port-forward, and proxy; the first type that a node has is used.',
   },
   'kubelet-client-certificate': {
-    group: 'Misc',
     type: 'string',
     file: 'certificates',
-    default: '',
     help: 'File with the client certificate for kubelets.',
   },
   'kubelet-client-key': {
-    group: 'Misc',
     type: 'string',
     file: 'private key',
     keyOf: 'kubelet-client-certificate',
-    default: '',
     help: 'File with the private key of --kubelet-client-certificate.',
   },
   'kubelet-certificate-authority': {
-    group: 'Misc',
     type: 'string',
     file: 'certificates',
-    default: '',
     help: 'CA bundle for kubelets’ certificates, which are not verified when this is empty.',
   },
   'kubelet-timeout': {
-    group: 'Misc',
     type: 'duration',
     default: '5s',
     help: 'Without effect, as in kube-apiserver: logs and streams have no time limit.',
   },
   'egress-selector-config-file': {
-    group: 'Misc',
     after: 'max-connection-bytes-per-sec',
     type: 'string',
     file: 'any',
-    default: '',
     help: 'Egress configuration file; connections are always direct, so it must not name a proxy.',
   },
   'cloud-config': {
-    group: 'Misc',
     after: 'apiserver-count',
     type: 'string',
-    default: '',
     deprecated: 'will be removed in a future version',
     help: 'Configuration file of an in-process cloud provider; without effect, since there is none.',
   },
   'cloud-provider': {
-    group: 'Misc',
     type: 'string',
-    default: '',
     deprecated: 'will be removed in a future version',
     help: 'The cloud provider: external, or empty for none.',
   },
   'kubelet-port': {
-    group: 'Misc',
     after: 'enable-logs-handler',
     type: 'int',
     default: '10250',
@@ -91,13 +76,12 @@ const nodeFlags = {
     help: 'The kubelet port of nodes that report none.',
   },
   'kubelet-read-only-port': {
-    group: 'Misc',
     type: 'int',
     default: '10255',
     deprecated: 'kubelet-read-only-port is deprecated and will be removed.',
     help: 'The read-only port of kubelets; without effect, as in kube-apiserver.',
   },
-} as const satisfies FlagTable;
+});
 
 /** Connections to nodes, and the flags of cloud providers. */
 export const nodeFeature: Feature<typeof nodeFlags, NodeSettings> = {

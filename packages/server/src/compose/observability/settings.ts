@@ -1,6 +1,6 @@
 import { parseQuantity } from '@wheelhouse/machinery';
 import type { FeatureGates } from '../../flags/feature-gates.ts';
-import { FlagError, type FlagTable } from '../../flags/flags.ts';
+import { FlagError, flagsIn } from '../../flags/flags.ts';
 import type { LogFormat } from '../../observe/logging.ts';
 import { apiRelease } from '../../views/version.ts';
 import type { Feature } from '../feature.ts';
@@ -22,63 +22,52 @@ export interface MetricSettings {
 }
 
 /** Flags of metrics, profiles, and traces. */
-const metricFlags = {
+const metricFlags = flagsIn('Misc', {
   'disabled-metrics': {
     group: 'Metrics',
     type: 'list',
-    default: '',
     help: 'Names of metrics to hide, regardless of --show-hidden-metrics-for-version.',
   },
   'allow-metric-labels': {
     group: 'Metrics',
     type: 'pairs',
-    default: '',
     help: 'METRIC,LABEL=VALUE,VALUE: the allowed values of a label; other values become "unexpected". May be repeated.',
   },
   'allow-metric-labels-manifest': {
     group: 'Metrics',
     type: 'string',
     file: 'any',
-    default: '',
     help: 'YAML map of such pairs; --allow-metric-labels overrides it.',
   },
   'show-hidden-metrics-for-version': {
     group: 'Generic',
     after: 'emulated-version',
     type: 'string',
-    default: '',
     help: 'The previous release, as 1.31, to show the metrics hidden since.',
   },
   profiling: {
-    group: 'Misc',
     after: 'admin-kubeconfig',
     type: 'bool',
     default: 'true',
     help: 'Serve CPU and memory profiles at /debug/pprof/, and the log verbosity at /debug/flags/v, to users authorized for these paths.',
   },
   'contention-profiling': {
-    group: 'Misc',
     type: 'bool',
-    default: 'false',
     only: 'Node.js has no profiles of lock contention',
     help: 'Enable profiles of lock contention; not supported.',
   },
   'debug-socket-path': {
-    group: 'Misc',
     type: 'string',
-    default: '',
     only: 'profiles are served only over HTTPS, at /debug/pprof/',
     help: 'Unix socket that serves profiles; not supported.',
   },
   'tracing-config-file': {
-    group: 'Misc',
     after: 'egress-selector-config-file',
     type: 'string',
     file: 'any',
-    default: '',
     help: 'TracingConfiguration file: the OpenTelemetry collector and the fraction of requests to trace.',
   },
-} as const satisfies FlagTable;
+});
 
 const keyForm = /^[a-zA-Z_:][a-zA-Z0-9_:]*,[a-zA-Z_][a-zA-Z0-9_]*$/;
 
@@ -193,15 +182,13 @@ const splitFlag = (format: LogFormat) =>
   }) as const;
 
 /** Flags of the log. */
-const logFlags = {
+const logFlags = flagsIn('Logs', {
   'logging-format': {
-    group: 'Logs',
     type: 'string',
     default: 'json',
     help: 'Log format: json, one object per line, or text, kube-apiserver’s default.',
   },
   'log-flush-frequency': {
-    group: 'Logs',
     type: 'duration',
     default: '5s',
     help: 'Maximum time that a log line stays in the buffers of --log-json-info-buffer-size and --log-text-info-buffer-size.',
@@ -211,17 +198,13 @@ const logFlags = {
   'log-text-info-buffer-size': bufferSizeFlag('text'),
   'log-text-split-stream': splitFlag('text'),
   vmodule: {
-    group: 'Logs',
     type: 'list',
-    default: '',
     only: 'log lines do not name source files; use -v',
     help: 'Verbosity per source file; not supported.',
   },
   v: {
-    group: 'Logs',
     type: 'int',
     range: 'not negative',
-    default: '0',
     shorthand: 'v',
     help: 'Verbosity of the log.',
   },
@@ -229,12 +212,11 @@ const logFlags = {
     group: 'Misc',
     after: 'cloud-provider',
     type: 'bool',
-    default: 'false',
     deprecated: 'This flag will be removed in v1.33',
     only: 'the server writes no log files',
     help: 'Serve log files at /logs; not supported, since the server writes none.',
   },
-} as const satisfies FlagTable;
+});
 
 /** The log. */
 export const logFeature: Feature<typeof logFlags, LogSettings> = {

@@ -2,7 +2,7 @@ import { parseGoUrl } from '@wheelhouse/machinery';
 import { printGoDuration } from '@wheelhouse/schema';
 import { isHttpsUrl } from '../../endpoints/issuer-discovery.ts';
 import type { FeatureGates } from '../../flags/feature-gates.ts';
-import { FlagError, type FlagTable, type FlagValues } from '../../flags/flags.ts';
+import { FlagError, type FlagValues, flagsIn } from '../../flags/flags.ts';
 import type { CommandLine, Feature } from '../feature.ts';
 
 /** Settings of service account tokens. */
@@ -32,66 +32,50 @@ export interface ServiceAccountSettings {
 type Accounts = NonNullable<ServiceAccountSettings['serviceAccounts']>;
 
 /** Flags of service accounts and their tokens. */
-const serviceAccountFlags = {
+const serviceAccountFlags = flagsIn('Authentication', {
   'service-account-key-file': {
-    group: 'Authentication',
     type: 'list',
     file: 'keys',
-    default: '',
     help: 'PEM files of RSA or ECDSA keys, private or public, that verify service account tokens in addition to the signing key; --tls-private-key-file when none are given. A file may contain several keys.',
   },
   'service-account-signing-key-file': {
-    group: 'Authentication',
     type: 'string',
     file: 'signing key',
-    default: '',
     help: 'PEM file of the private key that signs service account tokens; the server generates a key when empty.',
   },
   'service-account-issuer': {
-    group: 'Authentication',
     type: 'each',
-    default: '',
     help: 'Issuers of service account tokens: new tokens name the first, all are accepted.',
   },
   'service-account-jwks-uri': {
-    group: 'Authentication',
     type: 'string',
-    default: '',
     help: 'The https URL of the public keys in the issuer’s description; at this server’s own address when empty.',
   },
   'service-account-lookup': {
-    group: 'Authentication',
     type: 'bool',
     default: 'true',
     help: 'Accept the token of a Secret only while the Secret and the account exist. Other service account tokens always need their account and the objects they are bound to.',
   },
   'api-audiences': {
-    group: 'Authentication',
     type: 'list',
-    default: '',
     help: 'Audiences of this server, one of which a token must name; the issuers when empty.',
   },
   'service-account-max-token-expiration': {
-    group: 'Authentication',
     after: 'requestheader-extra-headers-prefix',
     type: 'duration',
-    default: '0s',
     help: 'Maximum lifetime of service account tokens, between 1h and 2^32 seconds; longer requests are shortened with a warning. 0 means no maximum.',
   },
   'service-account-extend-token-expiration': {
-    group: 'Authentication',
     type: 'bool',
     default: 'true',
     help: 'Issue the tokens that admission puts into pods for a year, regardless of the maximum lifetime, and record uses after the first hour.',
   },
   'service-account-signing-endpoint': {
-    group: 'Authentication',
     type: 'string',
-    default: '',
     stage: 'alpha',
     help: 'Unix socket of a process that signs service account tokens and holds their keys: a path, or @ and an abstract name (which Node.js 20 pads with zeros, unlike most programs, so prefer a path). Excludes --service-account-signing-key-file, --service-account-key-file, and --service-account-max-token-expiration; Secrets get no tokens. Needs the gate ExternalServiceAccountTokenSigner.',
   },
-} as const satisfies FlagTable;
+});
 
 /** Service accounts: who signs their tokens, and for how long. */
 export const serviceAccountFeature: Feature<typeof serviceAccountFlags, ServiceAccountSettings> = {

@@ -1,6 +1,6 @@
 import { isIPv4 } from 'node:net';
 import { readServiceRanges, type ServiceRangeTexts } from '@wheelhouse/kinds';
-import { type FlagDefinition, FlagError, type FlagTable } from '../../flags/flags.ts';
+import { type FlagDefinition, FlagError, flagsIn } from '../../flags/flags.ts';
 import type { Feature } from '../feature.ts';
 
 /** Settings of Service addresses and of the server's own Service. */
@@ -18,7 +18,7 @@ export interface ServiceNetworkSettings {
 const defaults = { addresses: '10.0.0.0/24', ports: '30000-32767' } as const;
 
 /** Flags of the addresses and ports of Services. */
-const serviceNetworkFlags = {
+const serviceNetworkFlags = flagsIn('Misc', {
   'service-cluster-ip-range': {
     group: 'Generic',
     after: 'web-console',
@@ -34,26 +34,22 @@ const serviceNetworkFlags = {
     help: 'Range of node ports for Services, both ends included; a change does not affect existing Services.',
   },
   'endpoint-reconciler-type': {
-    group: 'Misc',
     type: 'string',
     default: 'lease',
     help: 'How the endpoints of the server’s own Service are maintained: lease lists the running servers, none leaves them alone.',
   },
   'kubernetes-service-node-port': {
-    group: 'Misc',
     type: 'int',
-    default: '0',
     help: 'Node port of the server’s own Service, whose type becomes NodePort; ClusterIP when 0.',
   },
   'apiserver-count': {
-    group: 'Misc',
     after: 'peer-advertise-port',
     type: 'int',
     default: '1',
     deprecated: 'apiserver-count is deprecated and will be removed in a future version.',
     help: 'Number of servers; without effect, since servers are counted by their leases.',
   },
-} as const satisfies FlagTable;
+});
 
 /** The endpoints of the server's own Service have the advertised address. */
 type AdvertiseFlag = { readonly 'advertise-address': { readonly type: 'string' } & FlagDefinition };

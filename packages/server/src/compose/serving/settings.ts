@@ -1,12 +1,7 @@
 import { join } from 'node:path';
 import { getCiphers } from 'node:tls';
 import { ipVersion } from '@wheelhouse/machinery';
-import {
-  type FlagDefinition,
-  FlagError,
-  type FlagTable,
-  type FlagValues,
-} from '../../flags/flags.ts';
+import { type FlagDefinition, FlagError, type FlagValues, flagsIn } from '../../flags/flags.ts';
 import type { SecureVersion } from '../../serving/node-servers.ts';
 import type { Feature } from '../feature.ts';
 
@@ -104,11 +99,9 @@ export interface ServingSettings {
 }
 
 /** Flags of TLS. */
-const tlsFlags = {
+const tlsFlags = flagsIn('Secure serving', {
   'tls-cipher-suites': {
-    group: 'Secure serving',
     type: 'list',
-    default: '',
     help: 'Cipher suites for TLS 1.2 and older; those of TLS 1.3 are always enabled. When empty, suites with forward secrecy and authenticated encryption. Known suites:',
     choices: [
       ...Object.keys(preferredSuites),
@@ -116,135 +109,107 @@ const tlsFlags = {
     ],
   },
   'tls-min-version': {
-    group: 'Secure serving',
     type: 'string',
-    default: '',
     help: `Minimum TLS version: ${Object.keys(versions).join(', ')}; VersionTLS12 when empty.`,
   },
   'tls-sni-cert-key': {
-    group: 'Secure serving',
     type: 'each',
-    default: '',
     help: 'Certificate and key files selected by SNI: cert.crt,cert.key, optionally followed by :*.example.com,example.com to override the names in the certificate. May be repeated; exact names take precedence over wildcards.',
   },
   'disable-http2-serving': {
-    group: 'Secure serving',
     type: 'bool',
-    default: 'false',
     help: 'Serve HTTP/1.1 only.',
   },
-} as const satisfies FlagTable;
+});
 
 /** Flags of the listener. */
-const servingFlags = {
+const servingFlags = flagsIn('Secure serving', {
   'bind-address': {
-    group: 'Secure serving',
     type: 'string',
     default: '0.0.0.0',
     help: 'The IP address to listen on for --secure-port; 0.0.0.0 and :: listen on all interfaces.',
   },
   'secure-port': {
-    group: 'Secure serving',
     type: 'int',
     range: 'port',
     default: '6443',
     help: 'The port to serve HTTPS on, with authentication and authorization; 0 picks a free port.',
   },
   'cert-dir': {
-    group: 'Secure serving',
     type: 'string',
-    default: '',
     help: 'Directory of the serving certificate apiserver.crt and its key apiserver.key, used without --tls-cert-file and --tls-private-key-file; in --data-dir when empty. If it holds neither, the server generates a pair and a CA there; it never changes files that it did not generate.',
   },
   'tls-cert-file': {
-    group: 'Secure serving',
     type: 'string',
     file: 'certificates',
-    default: '',
     help: 'File with the X.509 certificate for HTTPS, followed by its CA chain, if any.',
   },
   'tls-private-key-file': {
-    group: 'Secure serving',
     type: 'string',
     file: 'private key',
     keyOf: 'tls-cert-file',
-    default: '',
     help: 'File with the private key of --tls-cert-file.',
   },
   ...tlsFlags,
   'insecure-port': {
-    group: 'Secure serving',
     type: 'int',
-    default: '0',
     only: 'every port requires authentication; --plain-http-port serves plain HTTP',
     hidden: true,
     help: 'The port without TLS and authentication of older releases; only 0 (off) is supported.',
   },
   'plain-http-port': {
-    group: 'Secure serving',
     type: 'int',
     default: '-1',
     stage: 'own',
     help: 'Serve plain HTTP on this port of 127.0.0.1 instead of HTTPS, with the same authentication and authorization; 0 picks a free port, -1 means off.',
   },
   'permit-address-sharing': {
-    group: 'Secure serving',
     type: 'bool',
-    default: 'false',
     help: 'Listen even if connections of an earlier server linger on the port; always on, since Node.js sets SO_REUSEADDR.',
   },
   'permit-port-sharing': {
-    group: 'Secure serving',
     type: 'bool',
-    default: 'false',
     only: 'Node.js 20 cannot share a port (SO_REUSEPORT)',
     help: 'Let several servers listen on one port; not supported, since Node.js 20 cannot.',
   },
   'advertise-address': {
     group: 'Generic',
     type: 'string',
-    default: '',
     help: 'The IP address at which others reach the server, added to the serving certificate; the bind address when empty.',
   },
   'external-hostname': {
     group: 'Generic',
     after: 'service-node-port-range',
     type: 'string',
-    default: '',
     help: 'The host, or host:port, that discovery and the token issuer report to clients; the advertised address when empty.',
   },
   'cors-allowed-origins': {
     group: 'Generic',
     after: 'shutdown-delay-duration',
     type: 'list',
-    default: '',
     help: "Regular expressions of the origins that CORS allows; none when empty. Each must anchor the start of the host with ^ or // and its end with $ or :, as '^https://example\\.com(:|$)' does.",
   },
   'strict-transport-security-directives': {
     group: 'Generic',
     type: 'list',
-    default: '',
     help: 'Directives of the header Strict-Transport-Security of every response over TLS: max-age=SECONDS, includeSubDomains, preload; no header when empty.',
   },
   'goaway-chance': {
     group: 'Generic',
     type: 'float',
-    default: '0',
     help: 'Fraction of HTTP/2 requests whose connection is closed gracefully (GOAWAY), so that clients spread over the servers behind a load balancer; from 0 (none) to 0.02.',
   },
   'shutdown-send-retry-after': {
     group: 'Generic',
     type: 'bool',
-    default: 'false',
     help: 'After --shutdown-delay-duration, keep listening until all requests in flight except watches are answered, and answer new ones 429 with Retry-After.',
   },
   'shutdown-watch-termination-grace-period': {
     group: 'Generic',
     type: 'duration',
-    default: '0s',
     help: 'The time over which a shutdown spreads the closing of watches, at least 200 per second; 0 closes all at once.',
   },
-} as const satisfies FlagTable;
+});
 
 type Values = FlagValues<typeof servingFlags>;
 

@@ -1,7 +1,7 @@
 import { type Dialect, errorText } from '@wheelhouse/machinery';
 import { addressOf } from '@wheelhouse/store';
 import { storeDirectory } from '../../files/data-directory.ts';
-import { FlagError, type FlagTable, type FlagValues, oneOf } from '../../flags/flags.ts';
+import { FlagError, type FlagValues, flagsIn, oneOf } from '../../flags/flags.ts';
 import type { Feature } from '../feature.ts';
 
 /** Settings of encryption at rest (STORE-3). */
@@ -15,22 +15,18 @@ export interface EncryptionSettings {
 }
 
 /** Flags of encryption at rest. */
-const encryptionFlags = {
+const encryptionFlags = flagsIn('Storage', {
   'encryption-provider-config': {
-    group: 'Storage',
     after: 'storage-media-type',
     type: 'string',
     file: 'any',
-    default: '',
     help: 'EncryptionConfiguration file: which resources are encrypted in the store, and how.',
   },
   'encryption-provider-config-automatic-reload': {
-    group: 'Storage',
     type: 'bool',
-    default: 'false',
     help: 'Reload --encryption-provider-config when it changes, so that keys rotate without a restart.',
   },
-} as const satisfies FlagTable;
+});
 
 /** Encryption at rest. */
 export const encryptionFeature: Feature<typeof encryptionFlags, EncryptionSettings> = {
@@ -98,126 +94,101 @@ export interface StorageSettings {
 }
 
 /** Flags of etcd, which require `--etcd-servers`. */
-const etcdFlags = {
+const etcdFlags = flagsIn('Storage', {
   'etcd-servers-overrides': {
-    group: 'Storage',
     type: 'list',
-    default: '',
     help: 'Built-in resources stored in a separate etcd: group/resource#servers, with servers separated by semicolons, as /events#http://a:2379;http://b:2379.',
   },
   'etcd-prefix': {
-    group: 'Storage',
     type: 'string',
     default: '/registry',
     help: 'Prefix of all keys in etcd.',
   },
   'etcd-cafile': {
-    group: 'Storage',
     type: 'string',
     file: 'certificates',
-    default: '',
     help: 'CA bundle for etcd’s certificate; the host’s CAs when empty.',
   },
   'etcd-certfile': {
-    group: 'Storage',
     type: 'string',
     file: 'certificates',
-    default: '',
     help: 'File with the client certificate for etcd.',
   },
   'etcd-keyfile': {
-    group: 'Storage',
     type: 'string',
     file: 'private key',
     keyOf: 'etcd-certfile',
-    default: '',
     help: 'File with the private key of --etcd-certfile.',
   },
   'etcd-healthcheck-timeout': {
-    group: 'Storage',
     type: 'duration',
     default: '2s',
     help: 'Timeout of the etcd health check.',
   },
   'etcd-readycheck-timeout': {
-    group: 'Storage',
     type: 'duration',
     default: '2s',
     help: 'Timeout of the etcd readiness check.',
   },
   'etcd-count-metric-poll-period': {
-    group: 'Storage',
     type: 'duration',
     default: '1m0s',
     help: 'Maximum age of the metric of stored objects; 0 disables it.',
   },
   'etcd-db-metric-poll-interval': {
-    group: 'Storage',
     type: 'duration',
     default: '30s',
     help: 'Maximum age of the metric of the size of etcd; 0 disables it.',
   },
   'lease-reuse-duration-seconds': {
-    group: 'Storage',
     type: 'int',
     default: '60',
     help: 'Maximum time for which Events share one etcd lease.',
   },
-} as const satisfies FlagTable;
+});
 
 /** Flags of the store and of its caches. */
-const storageFlags = {
+const storageFlags = flagsIn('Storage', {
   'data-dir': {
-    group: 'Storage',
     type: 'string',
     default: './wheelhouse-data',
     stage: 'own',
     help: 'Directory of the embedded store and of generated certificates and keys; created if absent. With --etcd-servers it must not contain a store, and is within --cert-dir if only that flag is given.',
   },
   'storage-backend': {
-    group: 'Storage',
     type: 'string',
     default: 'embedded',
     stage: 'own',
     help: 'Where objects are stored: embedded (on disk, in --data-dir), memory (lost at exit), or etcd3, which is the default with --etcd-servers.',
   },
   'quota-backend-bytes': {
-    group: 'Storage',
     type: 'int',
     range: 'not negative',
-    default: '0',
     stage: 'own',
     help: 'Size in bytes, including history, above which the embedded store refuses writes with 503, except those that free space, and fails /readyz; 0 means no quota. The store always leaves a twentieth of its disk free, at most 64 MiB.',
   },
   'etcd-compaction-interval': {
-    group: 'Storage',
     type: 'duration',
     range: 'not negative',
     default: '5m0s',
     help: 'How much history to keep for watches and consistent lists; 0 keeps all.',
   },
   'event-ttl': {
-    group: 'Storage',
     type: 'duration',
     range: 'not negative',
     default: '1h0m0s',
     help: 'How long to keep Events after their last write; 0 keeps them forever.',
   },
   'etcd-servers': {
-    group: 'Storage',
     type: 'list',
-    default: '',
     help: 'URLs of the members of an etcd (v3) that stores the objects, as https://host:2379 or unix:///path/to/socket; several servers may share it.',
   },
   ...etcdFlags,
   'storage-media-type': {
-    group: 'Storage',
     type: 'string',
-    default: '',
     help: "Media type of stored objects of built-in kinds: application/json or the dialect's protobuf; protobuf in etcd and JSON elsewhere when empty. Objects in another encoding stay readable and are converted by their next update.",
   },
   'enable-garbage-collector': {
-    group: 'Storage',
     after: 'delete-collection-workers',
     type: 'bool',
     default: 'true',
@@ -225,26 +196,22 @@ const storageFlags = {
     help: 'Honor the propagation policy of deletions; always on. --controllers selects whether the collector runs.',
   },
   'watch-cache': {
-    group: 'Storage',
     type: 'bool',
     default: 'true',
     help: 'Answer reads at resourceVersion 0 from the watch cache without waiting; otherwise they wait until the cache is up to date. All reads use the cache either way.',
   },
   'watch-cache-sizes': {
-    group: 'Storage',
     type: 'list',
-    default: '',
     help: 'Items resource[.group]#size. A size of 0, the default for events, means --watch-cache=false for that resource; other sizes have no effect.',
   },
   'default-watch-cache-size': {
-    group: 'Storage',
     type: 'int',
     default: '100',
     deprecated:
       'watch caches are sized automatically and this flag will be removed in a future version',
     help: 'Size of watch caches; without effect, since they grow as needed.',
   },
-} as const satisfies FlagTable;
+});
 
 /** The store: in memory, on disk, or in etcd. */
 export const storageFeature: Feature<typeof storageFlags, StorageSettings> = {
