@@ -4,11 +4,12 @@ import { join } from 'node:path';
 import { builtinKinds } from '@wheelhouse/kinds';
 import type { Service } from '@wheelhouse/kinds/types/core/v1';
 import { dialectOf } from '@wheelhouse/machinery';
+import { readFeatureGates } from '@wheelhouse/server/testing';
 import { hasEtcd, startTestEtcd, type TestEtcd } from '@wheelhouse/store/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { establish } from '../custom-kinds/custom-kinds.ts';
 import { referenceValues } from '../kinds/reference-values.ts';
-import { temporaryFolder } from '../support/cleanup.ts';
+import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
 import {
   type ConfigChange,
   configMap,
@@ -16,6 +17,7 @@ import {
   type ResponseOf,
   startTestServer,
 } from '../support/harness.ts';
+import { startKmsPlugin } from '../support/kms-plugin.ts';
 import { withServer } from '../support/with-server.ts';
 import { onEtcd } from './etcd-config.ts';
 
@@ -239,6 +241,50 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
     const lease = 'masterleases/192.0.2.3';
     await eventually(async () => (await stored(config, lease)).length > 0);
     expect((await stored(config, lease)).toString('latin1')).toContain('192.0.2.3');
+  });
+
+  test('STORE-3: KMS v1 does not take a value of an earlier release for AES-CBC', async () => {
+    const folder = temporaryFolder();
+    const plugin = await untilEnd(startKmsPlugin(join(folder, 'kms.sock')));
+    const secret = randomBytes(32);
+    plugin.state.plaintext = secret;
+    const endpoint = `unix://${folder}/kms.sock`;
+    const file = join(folder, 'encryption.json');
+    const kms = { apiVersion: 'v1', name: 'vault', endpoint };
+    const resources = [{ resources: ['secrets'], providers: [{ kms }] }];
+    const type = { apiVersion: 'apiserver.config.k8s.io/v1', kind: 'EncryptionConfiguration' };
+    writeFileSync(file, JSON.stringify({ ...type, resources }));
+    const { gates: featureGates } = readFeatureGates(['KMSv1=true']);
+    const config = shared({ encryption: { file, reload: 'off' }, featureGates });
+    const metadata = { name: 's', namespace: 'default', uid: 'u' };
+    const json = JSON.stringify({ apiVersion: 'v1', kind: 'Secret', metadata, type: 'Opaque' });
+    // The length of a ciphertext of AES-CBC, and about one nonce in 256 yields valid padding.
+    const value = Buffer.from(json.padEnd(Math.ceil(json.length / 16) * 16 + 4));
+    const seal = () => {
+      const nonce = randomBytes(12);
+      const cipher = createCipheriv('aes-256-gcm', secret, nonce);
+      cipher.setAAD(Buffer.from('/registry/secrets/default/s'));
+      const text = Buffer.concat([cipher.update(value), cipher.final()]);
+      return Buffer.concat([nonce, text, cipher.getAuthTag()]);
+    };
+    const isPadded = (sealed: Buffer) => {
+      const cipher = createDecipheriv('aes-256-cbc', secret, sealed.subarray(0, 16));
+      cipher.update(sealed.subarray(16));
+      try {
+        cipher.final();
+        return true;
+      } catch {
+        return false;
+      }
+    };
+    let sealed = seal();
+    while (!isPadded(sealed)) sealed = seal();
+    const key = Buffer.from([0, 1, 7]);
+    const start = Buffer.from('k8s:enc:kms:v1:vault:');
+    await put(config, 'secrets/default/s', Buffer.concat([start, key, sealed]));
+    const server = await withServer(config);
+    const read = await server.get(`${core}/secrets/s`);
+    expect([read.status, read.body.metadata?.uid], read.text).toEqual([200, 'u']);
   });
 
   describe('allocation bitmaps of Services', () => {

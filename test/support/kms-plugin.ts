@@ -118,7 +118,8 @@ function answerTo({ path, method, body }: GrpcCall, state: KmsPluginState): Grpc
   const failure = state.failures.get(method);
   if (failure !== undefined) return { status: failure, message: 'the vault is sealed' };
   try {
-    return path.startsWith('/v2.') ? answerV2(method, { body, state }) : answerV1(method, body);
+    const answer = path.startsWith('/v2.') ? answerV2 : answerV1;
+    return answer(method, { body, state });
   } catch (error) {
     return { status: 13, message: String(error) };
   }
@@ -145,13 +146,15 @@ function answerV2(
   return v2.decryptResponse.encode({ plaintext });
 }
 
-function answerV1(method: string, body: Buffer): GrpcAnswer {
+function answerV1(
+  method: string,
+  { body, state }: { readonly body: Buffer; readonly state: KmsPluginState },
+): GrpcAnswer {
   if (method === 'Version') {
     return v1.version.encode({ version: 'v1beta1', name: 'test', runtime: '1' });
   }
   const { data } = v1.request.decode(body);
   const cipher = pluginCipher('v1');
-  return v1.response.encode({
-    data: method === 'Encrypt' ? cipher.encrypt(data) : cipher.decrypt(data),
-  });
+  if (method === 'Encrypt') return v1.response.encode({ data: cipher.encrypt(data) });
+  return v1.response.encode({ data: state.plaintext ?? cipher.decrypt(data) });
 }

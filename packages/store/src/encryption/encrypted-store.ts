@@ -250,22 +250,8 @@ class Encryption {
   }
 
   #unseal(key: string, stored: Buffer): MaybePromise<Opened> {
-    const transformer = this.#transformer(key);
     const context = this.#contextOf(key);
-    if (context === key) return transformer.open(stored, context);
-    const retry = async (error: unknown): Promise<Opened> => {
-      try {
-        return { ...(await transformer.open(stored, key)), isStale: true };
-      } catch {
-        throw error;
-      }
-    };
-    try {
-      const opened = transformer.open(stored, context);
-      return opened instanceof Promise ? opened.catch(retry) : opened;
-    } catch (error) {
-      return retry(error);
-    }
+    return this.#transformer(key).open(stored, context === key ? [key] : [context, key]);
   }
 
   #opened<T extends StoredRecord | undefined>(record: T): MaybePromise<T> {

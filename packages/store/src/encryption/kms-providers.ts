@@ -35,7 +35,7 @@ class KmsV1Provider {
     this.#check = new PluginCheck({ clock, run: () => this.#roundTrip(), onRecovered });
     const transformer: Transformer = {
       seal: (value, context) => this.#seal(value, context),
-      open: (stored, context) => this.#open(stored, context),
+      open: (stored, contexts) => this.#open(stored, contexts),
     };
     this.prefixed = { prefix: `k8s:enc:kms:v1:${settings.name}:`, transformer };
   }
@@ -90,7 +90,7 @@ class KmsV1Provider {
     return Buffer.concat([length, encrypted, cipher.seal(value, context)]);
   }
 
-  #open(stored: Buffer, context: string): Opened | Promise<Opened> {
+  #open(stored: Buffer, contexts: readonly string[]): Opened | Promise<Opened> {
     const { meter } = this.#options;
     meter.recordArrival('from_storage');
     const end = stored.length < 2 ? Number.POSITIVE_INFINITY : 2 + stored.readUInt16BE();
@@ -102,10 +102,10 @@ class KmsV1Provider {
     const encrypted = stored.subarray(2, end);
     const value = stored.subarray(end);
     const cached = this.#cached(encrypted.toString('base64'));
-    if (cached !== undefined) return cached.open(value, context);
+    if (cached !== undefined) return cached.open(value, contexts);
     if (this.#settings.cacheSize > 0) meter.recordCacheMiss();
     return this.#decrypt(encrypted).then(
-      (key) => this.#cipherOf(key, encrypted).open(value, context),
+      (key) => this.#cipherOf(key, encrypted).open(value, contexts),
       (error: unknown) => {
         this.#check.recordFailedRead();
         throw error;
@@ -166,12 +166,12 @@ function gcmOrCbc(key: Buffer): Cipher {
   const [gcm, cbc] = [aesGcm(key), aesCbc(key)];
   return {
     seal: (value, context) => gcm.seal(value, context),
-    open(stored, context) {
+    open(stored, contexts) {
       try {
-        return gcm.open(stored, context);
+        return gcm.open(stored, contexts);
       } catch (error) {
         try {
-          return { ...cbc.open(stored, context), isStale: true };
+          return { ...cbc.open(stored, contexts), isStale: true };
         } catch {
           throw error;
         }

@@ -129,10 +129,10 @@ function seededGcm(seed: Buffer): Cipher {
       const info = randomBytes(seedBytes);
       return Buffer.concat([info, aesGcm(keyOf(info)).seal(value, context)]);
     },
-    open(stored, context) {
+    open(stored, contexts) {
       if (stored.length < seedBytes) throw tooShort();
       const cipher = aesGcm(keyOf(stored.subarray(0, seedBytes)));
-      return cipher.open(stored.subarray(seedBytes), context);
+      return cipher.open(stored.subarray(seedBytes), contexts);
     },
   };
 }
@@ -195,7 +195,7 @@ export class KmsV2Provider {
     });
     const transformer: Transformer = {
       seal: (value, context) => this.#seal(value, context),
-      open: (stored, context) => this.#open(stored, context),
+      open: (stored, contexts) => this.#open(stored, contexts),
     };
     this.prefixed = { prefix: `k8s:enc:kms:v2:${settings.name}:`, transformer };
   }
@@ -332,16 +332,16 @@ export class KmsV2Provider {
     return envelopeMessage.encode({ ...source, data });
   }
 
-  #open(stored: Buffer, context: string): Opened | Promise<Opened> {
+  #open(stored: Buffer, contexts: readonly string[]): Opened | Promise<Opened> {
     const envelope = decodeEnvelope(stored);
     const { source } = this.#currentKey();
     const digest = keySourceDigest(envelope);
     const openWith = (cipher: Cipher): Opened => {
       this.#options.meter.recordKeyUse('from_storage', this.#settings.name, envelope.keyId);
-      const { value } = cipher.open(envelope.data, context);
-      const isStale =
+      const { value, isStale } = cipher.open(envelope.data, contexts);
+      const isOther =
         envelope.keyId !== source.keyId || envelope.dekSourceType !== source.dekSourceType;
-      return { value, isStale };
+      return { value, isStale: isStale || isOther };
     };
     const cached = this.#keys.get(digest);
     if (cached !== undefined) return openWith(cached);

@@ -59,20 +59,23 @@ export function aesGcm(secret: Buffer): Cipher {
       const sealed = Buffer.concat([nonce, cipher.update(value), cipher.final()]);
       return Buffer.concat([sealed, cipher.getAuthTag()]);
     },
-    open(stored, context) {
+    open(stored, contexts) {
       if (stored.length < gcmNonceBytes) throw tooShort();
       const nonce = stored.subarray(0, gcmNonceBytes);
       const end = stored.length - gcmTagBytes;
       if (end < gcmNonceBytes) throw unauthentic();
-      const cipher = createDecipheriv(algorithm, secret, nonce, { authTagLength: gcmTagBytes });
-      cipher.setAAD(Buffer.from(context));
-      cipher.setAuthTag(stored.subarray(end));
-      try {
+      for (const [at, context] of contexts.entries()) {
+        const cipher = createDecipheriv(algorithm, secret, nonce, { authTagLength: gcmTagBytes });
+        cipher.setAAD(Buffer.from(context));
+        cipher.setAuthTag(stored.subarray(end));
         const opened = cipher.update(stored.subarray(gcmNonceBytes, end));
-        return { value: Buffer.concat([opened, cipher.final()]), isStale: false };
-      } catch {
-        throw unauthentic();
+        try {
+          return { value: Buffer.concat([opened, cipher.final()]), isStale: at > 0 };
+        } catch {
+          // The value may be bound to the next context.
+        }
       }
+      throw unauthentic();
     },
   };
 }

@@ -2,25 +2,28 @@ import { aggregateText, errorText, type MaybePromise } from '@wheelhouse/machine
 import { CallError, statusName } from '../etcd/errors.ts';
 
 /**
- * Encrypts values for the store and decrypts them. `context` is the text to which the ciphertext is
+ * Encrypts values for the store and decrypts them. A context is a text to which the ciphertext is
  * bound: the value's key. Returns a promise only if a KMS plugin must be called.
  */
 export interface Transformer {
   seal(value: Buffer, context: string): MaybePromise<Buffer>;
-  /** Throws or rejects if the value was changed or is not from this transformer. */
-  open(stored: Buffer, context: string): MaybePromise<Opened>;
+  /**
+   * Throws or rejects if the value was changed or is not from this transformer.
+   * @param contexts the context that `seal` gets; then others, in which a value is stale
+   */
+  open(stored: Buffer, contexts: readonly string[]): MaybePromise<Opened>;
 }
 
 /** A transformer whose keys are available. */
 export interface Cipher extends Transformer {
   seal(value: Buffer, context: string): Buffer;
-  open(stored: Buffer, context: string): Opened;
+  open(stored: Buffer, contexts: readonly string[]): Opened;
 }
 
 /** A decrypted value. */
 export interface Opened {
   readonly value: Buffer;
-  /** Whether another provider or key would encrypt the value now. */
+  /** Whether another provider, key, or context would encrypt the value now. */
   readonly isStale: boolean;
 }
 
@@ -67,8 +70,8 @@ export function prefixTransformer(
         prefix.length === 0 ? ciphertext : Buffer.concat([prefix, ciphertext]);
       return sealed instanceof Promise ? sealed.then(withPrefix) : withPrefix(sealed);
     },
-    open: (stored, context) =>
-      openWith({ list, prefixes, noMatch, observer, stored, context, problems: [] }, 0),
+    open: (stored, contexts) =>
+      openWith({ list, prefixes, noMatch, observer, stored, contexts, problems: [] }, 0),
   };
 }
 
@@ -78,13 +81,13 @@ interface Opening {
   readonly noMatch: string;
   readonly observer: TransformationObserver | undefined;
   readonly stored: Buffer;
-  readonly context: string;
+  readonly contexts: readonly string[];
   readonly problems: string[];
 }
 
 /** Decrypts with the transformer at `index` or the first one after it that succeeds. */
 function openWith(opening: Opening, index: number): MaybePromise<Opened> {
-  const { list, prefixes, observer, stored, context, problems } = opening;
+  const { list, prefixes, observer, stored, contexts, problems } = opening;
   const candidate = list[index];
   const begin = prefixes[index];
   if (candidate === undefined || begin === undefined) throw failureOf(opening);
@@ -98,7 +101,7 @@ function openWith(opening: Opening, index: number): MaybePromise<Opened> {
     if (prefix !== '') problems.push(errorText(error));
     return openWith(opening, index + 1);
   };
-  const run = () => transformer.open(stored.subarray(begin.length), context);
+  const run = () => transformer.open(stored.subarray(begin.length), contexts);
   const openObserver = prefix === '' ? undefined : observer;
   let opened: MaybePromise<Opened>;
   try {

@@ -133,11 +133,13 @@ describe('calls', () => {
     expect(paths).toHaveLength(3);
   });
 
-  test('reads are repeated while no leader is elected, for a limited time', async () => {
+  test('calls are repeated while no leader is elected, for a limited time', async () => {
     const missing = failWith(14, 'etcdserver: no leader');
-    const { url, paths } = await scripted(...Array.from({ length: 9 }, () => missing), respond);
-    expect(await compact(clientOf([url, url]), true)).toEqual({ header: { revision: 7 } });
-    expect(paths).toHaveLength(10);
+    for (const repeatable of [true, false]) {
+      const { url, paths } = await scripted(...Array.from({ length: 9 }, () => missing), respond);
+      expect(await compact(clientOf([url, url]), repeatable)).toEqual({ header: { revision: 7 } });
+      expect(paths).toHaveLength(10);
+    }
     const clock = new FakeClock();
     const never = await scripted(missing);
     const client = clientOf([never.url], clock);
@@ -286,8 +288,13 @@ describe('suspended servers', () => {
     const still = await scripted(neverRespond);
     const client = clientOf([still.url]);
     const waiting = compact(client, true);
+    const ends: unknown[] = [];
+    const handlers = { onResponse: () => {}, onEnd: (error: unknown) => ends.push(error) };
+    client.stream(methods.watch, {}, handlers).close();
+    client.stream(methods.watch, {}, handlers);
     client.close();
     await expect(waiting).rejects.toMatchObject({ code: 'closed' });
+    expect(ends).toMatchObject([{ code: 'closed' }]);
     await expect(compact(client, true)).rejects.toMatchObject({ code: 'closed' });
   });
 });

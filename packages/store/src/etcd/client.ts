@@ -16,7 +16,7 @@ import {
   statusCode,
   storeErrorOf,
   timedOut,
-  wasNotSent,
+  wasNotExecuted,
 } from './errors.ts';
 import { type ClientIdentity, type ConnectTls, GrpcChannel } from './grpc-channel.ts';
 import type { Method } from './protocol.ts';
@@ -86,7 +86,7 @@ export class EtcdClient {
   readonly #members: readonly GrpcChannel[];
   readonly #clock: Clock;
   readonly #callTimeoutMs: number;
-  /** Functions that abandon pending calls. */
+  /** Functions that abandon pending calls and streams. */
   readonly #pending = new Set<() => void>();
   #current = 0;
   /** When the first call failed since the last one that succeeded, in monotonic milliseconds. */
@@ -106,10 +106,9 @@ export class EtcdClient {
   }
 
   /**
-   * Calls a method. Tries the other members if no server received the call, or, if the call is
-   * `repeatable` (a second one changes nothing), if the member is unavailable. Repeats repeatable
-   * calls until some time after the first failure, in which a member restarts or a leader is
-   * elected.
+   * Calls a method. Repeats a call that no server has executed, or, if it is `repeatable` (a second
+   * one changes nothing), that failed because a member is unavailable: on the other members, and
+   * until some time after the first failure, in which a member restarts or a leader is elected.
    */
   async call<Request, Response>(
     method: Method<Request, Response>,
@@ -128,17 +127,16 @@ export class EtcdClient {
         return response;
       } catch (error) {
         if (this.#closed) throw closedStore();
-        const mayRetry = options.repeatable ? isUnavailable(error) : wasNotSent(error);
+        const mayRetry = options.repeatable ? isUnavailable(error) : wasNotExecuted(error);
         if (isUnavailable(error)) this.#switchFrom(member);
         if (mayRetry && attempt % attemptsPerRound !== 0) continue;
-        if (!mayRetry || !options.repeatable || !this.#mayPause(deadline))
-          throw storeErrorOf(error);
+        if (!mayRetry || !this.#mayPause(deadline)) throw storeErrorOf(error);
         await pause(this.#clock, { ms: retryMs.pause });
       }
     }
   }
 
-  /** Opens a bidirectional stream, which ends no later than the client, and sends one request. */
+  /** Opens a bidirectional stream and sends one request. It ends with `closed` with the client. */
   stream<Request, Response>(
     method: Method<Request, Response>,
     request: Partial<Request>,
@@ -151,6 +149,12 @@ export class EtcdClient {
     const member = this.#current;
     const channel = itemAt(this.#members, member);
     const message = method.request.encode(request);
+    const end = (error: StoreError | undefined) => {
+      this.#pending.delete(abandon);
+      handlers.onEnd(error);
+    };
+    const abandon = () => end(closedStore());
+    this.#pending.add(abandon);
     const call = channel.call(
       method.path,
       { message, more: 'open' },
@@ -158,11 +162,16 @@ export class EtcdClient {
         onMessage: (bytes) => handlers.onResponse(method.response.decode(bytes)),
         onEnd: (error) => {
           if (isUnavailable(error)) this.#switchFrom(member);
-          handlers.onEnd(error === undefined ? undefined : storeErrorOf(error));
+          end(error === undefined ? undefined : storeErrorOf(error));
         },
       },
     );
-    return { close: () => call.cancel() };
+    return {
+      close: () => {
+        this.#pending.delete(abandon);
+        call.cancel();
+      },
+    };
   }
 
   close(): void {

@@ -69,6 +69,7 @@ const futureMessage = 'etcdserver: mvcc: required revision is a future revision'
 const noSpaceMessage = 'etcdserver: mvcc: database space exceeded';
 const leaseExpiredMessage = 'etcdserver: requested lease not found';
 const tooLargeMessage = 'etcdserver: request is too large';
+const noLeaderMessage = 'etcdserver: no leader';
 
 /**
  * Converts a failed call to a StoreError. Messages of etcd come from a fixed list, and clients see
@@ -100,9 +101,19 @@ export function isLeaseExpired(error: unknown): boolean {
   return error instanceof StoreError && error.code === 'lease-expired';
 }
 
-/** Whether the call never reached a server, so that even a write may be repeated. */
+/** Whether the call never reached a server. */
 export function wasNotSent(failure: unknown): boolean {
   return failure instanceof CallError && failure.reach === 'unsent';
+}
+
+/**
+ * Whether no server has executed the call, so that even a write may be repeated: members without a
+ * leader refuse calls before they look at them.
+ */
+export function wasNotExecuted(failure: unknown): boolean {
+  return (
+    wasNotSent(failure) || (failure instanceof CallError && failure.details === noLeaderMessage)
+  );
 }
 
 /** Whether a call failed because the server is unavailable, so that another one may succeed. */

@@ -51,6 +51,22 @@ describe.skipIf(!hasEtcd)('with an etcd', () => {
     await Promise.all([first.close(), later.close()]);
   });
 
+  test('closing a store ends a watch that reads history', async () => {
+    const first = await open('/long');
+    const after = await first.currentRevision();
+    // etcd sends at most 1,000 revisions of history at a time, with a pause between them.
+    const put = (i: number) => first.put({ key: `/registry/l/${i}`, value: bytes('v'), expect: 0 });
+    await Promise.all(Array.from({ length: 1200 }, (_, i) => put(i)));
+    const later = await open('/long');
+    const seen = await collect(later, { prefix: '/registry/l/', after });
+    const reached = Promise.resolve(seen.watch.reached(after + 1200));
+    await later.close();
+    await expect(reached).rejects.toMatchObject({ code: 'closed' });
+    expect(seen.events().length).toBeLessThan(1200);
+    expect(seen.ended()).toMatchObject({ code: 'closed' });
+    await first.close();
+  });
+
   test('TRUST-2: etcd sends ranges of large records in pages of about a mebibyte', async () => {
     const store = await open('/pages');
     const fill = async (prefix: string, { count, size }: { count: number; size: number }) => {
