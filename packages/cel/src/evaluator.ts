@@ -15,7 +15,7 @@ import { lazyStep, lazyWork } from './lazy-operators.ts';
 import { shownKey } from './library/arithmetic.ts';
 import { showValue } from './library/conversions.ts';
 import { patternOf } from './library/strings.ts';
-import { type Division, Meter, workMax } from './meter.ts';
+import { type Conversions, type Division, Meter, workMax } from './meter.ts';
 import { inPasses, type Pass, passFor } from './passes.ts';
 import {
   type CallExpr,
@@ -61,12 +61,21 @@ export interface Program {
   /**
    * `measure` in one piece if that is short; otherwise undefined. Throws `LongOperand` as well.
    */
-  attempt(variables: ReadonlyMap<string, Value>, costMax: number): Measured | undefined;
+  attempt(
+    variables: ReadonlyMap<string, Value>,
+    costMax: number,
+    conversions?: Conversions,
+  ): Measured | undefined;
   /**
    * `measure` in steps, for expressions whose macros and functions read long lists (TRUST-2).
    * The part that an evaluation repeats after a `LongOperand` counts as work but costs nothing.
+   * @param conversions counts the items of the variables that are converted when they are read
    */
-  steps(variables: ReadonlyMap<string, Value>, costMax: number): Generator<void, Measured>;
+  steps(
+    variables: ReadonlyMap<string, Value>,
+    costMax: number,
+    conversions?: Conversions,
+  ): Generator<void, Measured>;
 }
 
 /** Evaluations up to this cost and work, which take about a millisecond, are not divided. */
@@ -99,8 +108,9 @@ export function* programSteps(expr: Expr, options: ProgramOptions): Generator<vo
   const measured = (
     variables: ReadonlyMap<string, Value>,
     limits: { readonly cost: number; readonly work: number },
+    conversions?: Conversions,
   ): Measured => {
-    const meter = new Meter(limits);
+    const meter = new Meter(limits, conversions);
     try {
       return { value: step(meter.frame(slotsOf(names, variables))), cost: meter.cost };
     } catch (error) {
@@ -108,9 +118,9 @@ export function* programSteps(expr: Expr, options: ProgramOptions): Generator<vo
       return { error, cost: meter.cost };
     }
   };
-  const attempt: Program['attempt'] = (variables, costMax) => {
+  const attempt: Program['attempt'] = (variables, costMax, conversions) => {
     const cost = Math.min(costMax, undivided.cost);
-    const measurement = measured(variables, { cost, work: undivided.work });
+    const measurement = measured(variables, { cost, work: undivided.work }, conversions);
     return measurement.error instanceof CelCostError ? undefined : measurement;
   };
   return {
@@ -153,14 +163,14 @@ function dividedEvaluation(
       return { error, cost: meter.cost };
     }
   }
-  return function* (variables, costMax) {
-    const meter = new Meter({ cost: costMax, work: workMax });
+  return function* (variables, costMax, conversions) {
+    const meter = new Meter({ cost: costMax, work: workMax }, conversions);
     let isFirst = true;
     let division: 'macros' | 'functions' = 'macros';
     for (;;) {
       const { cost, work } = meter;
       try {
-        const short = isFirst ? attempt(variables, costMax) : undefined;
+        const short = isFirst ? attempt(variables, costMax, conversions) : undefined;
         isFirst = false;
         return short ?? (yield* divided(variables, meter, division));
       } catch (error) {
@@ -168,10 +178,13 @@ function dividedEvaluation(
           meter.reset({ cost, work: meter.work + (meter.cost - cost) });
           yield* error.work;
         } else if (error instanceof LongEvaluation) {
+          isFirst = false;
           division = 'functions';
           meter.reset({ cost, work });
           yield;
         } else throw error;
+      } finally {
+        conversions?.unlimit();
       }
     }
   };

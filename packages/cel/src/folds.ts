@@ -8,6 +8,7 @@ import {
   compare,
   EntryMap,
   entryKey,
+  type Items,
   isMapValue,
   kindOf,
   List,
@@ -138,7 +139,7 @@ export function foldWork(compiler: Compiles, expr: FoldExpr, scope: readonly str
     for (let index = 0; index < keys.length; index += 1) {
       if (frame.isStepOver()) yield;
       spendOnItem(frame, costs);
-      const key = keys[index] ?? null;
+      const key = keys.at(index) ?? null;
       const isIndexed = variables === 2 && elements instanceof List;
       const first = isIndexed ? BigInt(index) : key;
       frame.slots[slot] = first;
@@ -210,7 +211,7 @@ function notIterable(value: Value): CelError {
 }
 
 /** The items of a list, or the keys of a map. */
-function keysOf(range: Value): readonly Value[] {
+function keysOf(range: Value): Items {
   if (range instanceof List) return range.items;
   if (!isMapValue(range)) throw notIterable(range);
   return range.keys();

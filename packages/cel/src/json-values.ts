@@ -10,7 +10,9 @@ import {
   setMember,
 } from '@wheelhouse/machinery';
 import { isBooleanSchema, parseDurationFormat, type Schema } from '@wheelhouse/schema';
+import { LazyItems } from './items.ts';
 import { parseTimestamp, showDuration, showTimestamp, zoneOf } from './library/times.ts';
+import type { Conversions } from './meter.ts';
 import { namesOf, visibleSchema } from './types/schema-types.ts';
 import {
   CelError,
@@ -29,12 +31,20 @@ import {
   type Value,
 } from './values.ts';
 
+/** What the conversion of a value and of its parts needs besides their schemas. */
+interface Conversion {
+  readonly floats?: IntegralFloats | undefined;
+  /** Counts the converted items of lists. */
+  readonly counter?: Conversions;
+}
+
 /**
  * Converts a JSON value to a CEL value by its schema: objects by their fields, formats to their
- * types. Members are converted lazily, so a rule pays only for what it reads.
+ * types. Members, and the items of long lists, are converted lazily, so a rule pays only for what
+ * it reads.
  */
-export function jsonToValue(json: JsonValue, schema: Schema, floats?: IntegralFloats): Value {
-  return readable(converted(json, schema, floats));
+export function jsonToValue(json: JsonValue, schema: Schema, conversion: Conversion = {}): Value {
+  return readable(converted(json, schema, conversion));
 }
 
 function readable(value: Value): Value {
@@ -42,24 +52,73 @@ function readable(value: Value): Value {
   return value;
 }
 
-/** The value, or why there is none. */
-function converted(json: JsonValue, declaredSchema: Schema, floats?: IntegralFloats): Value {
+/** Maximum number of items that are converted with their lists. */
+const atOnceMax = 1_000;
+
+/**
+ * The value, or why there is none.
+ * @param countMax the maximum number of items that are converted with the list
+ */
+function converted(
+  json: JsonValue,
+  declaredSchema: Schema,
+  conversion: Conversion,
+  countMax = atOnceMax,
+): Value {
   const schema = visibleSchema(declaredSchema);
   if (schema.intOrString === true && !isIntOrString(json)) return new Unreadable(noIntOrString);
   if (json === null || typeof json === 'boolean') return json;
   if (typeof json === 'bigint') return integerOf(json, schema);
   if (typeof json === 'number') return numberOf(json, schema);
   if (typeof json === 'string') return textOf(json, schema);
-  if (Array.isArray(json)) {
-    const { items } = schema;
-    const values = json.map((item, index) =>
-      isIntegralFloat(floats, json, index)
-        ? convertedFloat(Number(item), items ?? {})
-        : converted(item, items ?? {}, floats),
-    );
-    return items === undefined ? new List(values) : new DeclaredList(values, listKindOf(schema));
+  if (!Array.isArray(json)) return new JsonMap(json, schema, conversion);
+  const itemSchema = schema.items ?? {};
+  const items =
+    json.length > countMax
+      ? new JsonItems(json, itemSchema, conversion)
+      : json.map((item, index) =>
+          isIntegralFloat(conversion.floats, json, index)
+            ? convertedFloat(Number(item), itemSchema)
+            : counted(converted(item, itemSchema, conversion, countMax / json.length), conversion),
+        );
+  return schema.items === undefined ? new List(items) : new DeclaredList(items, listKindOf(schema));
+}
+
+/** Counts an item if its conversion made an object. */
+function counted(value: Value, { counter }: Conversion): Value {
+  if (typeof value === 'object' && value !== null) counter?.add();
+  return value;
+}
+
+/** The items of a long list, each of which is converted when it is read first (TRUST-2). */
+class JsonItems extends LazyItems {
+  readonly #json: readonly JsonValue[];
+  readonly #values: (Value | undefined)[];
+  readonly #schema: Schema;
+  readonly #conversion: Conversion;
+
+  constructor(json: readonly JsonValue[], schema: Schema, conversion: Conversion) {
+    super();
+    this.#json = json;
+    this.#values = new Array<Value | undefined>(json.length);
+    this.#schema = schema;
+    this.#conversion = conversion;
   }
-  return new JsonMap(json, schema, floats);
+
+  get length(): number {
+    return this.#json.length;
+  }
+
+  at(index: number): Value | undefined {
+    const cached = this.#values[index];
+    const item = this.#json[index];
+    if (cached !== undefined || item === undefined) return cached;
+    const value = isIntegralFloat(this.#conversion.floats, this.#json, index)
+      ? convertedFloat(Number(item), this.#schema)
+      : counted(converted(item, this.#schema, this.#conversion), this.#conversion);
+    this.#values[index] = value;
+    return value;
+  }
 }
 
 /** Converts a number that Go decodes as a float: as such, unless its schema requires an integer. */
@@ -139,15 +198,15 @@ class JsonMap implements MapValue {
   readonly objectType = undefined;
   readonly #json: JsonObject;
   readonly #schema: Schema;
-  readonly #floats: IntegralFloats | undefined;
-  readonly #values = new Map<string, Value>();
+  readonly #conversion: Conversion;
+  #values: Map<string, Value> | undefined;
   #keys: readonly Value[] | undefined;
   #size: number | undefined;
 
-  constructor(json: JsonObject, schema: Schema, floats: IntegralFloats | undefined) {
+  constructor(json: JsonObject, schema: Schema, conversion: Conversion) {
     this.#json = json;
     this.#schema = schema;
-    this.#floats = floats;
+    this.#conversion = conversion;
   }
 
   get isDeclared(): boolean {
@@ -157,12 +216,13 @@ class JsonMap implements MapValue {
   /** A null member counts as absent, except in a map. */
   get(key: Value): Value | undefined {
     if (typeof key !== 'string') return undefined;
-    const cachedValue = this.#values.get(key);
+    const cachedValue = this.#values?.get(key);
     if (cachedValue !== undefined) return cachedValue;
     const { properties } = this.#schema;
     const name = properties === undefined ? key : membersOf(this.#schema).get(key);
     const value = name === undefined ? undefined : this.named(name);
     if (value === undefined) return undefined;
+    this.#values ??= new Map();
     this.#values.set(key, value);
     return value;
   }
@@ -202,9 +262,9 @@ class JsonMap implements MapValue {
   }
 
   #valueOf(name: string, json: JsonValue, schema: Schema): Value {
-    return isIntegralFloat(this.#floats, this.#json, name)
+    return isIntegralFloat(this.#conversion.floats, this.#json, name)
       ? floatToValue(Number(json), schema)
-      : jsonToValue(json, schema, this.#floats);
+      : jsonToValue(json, schema, this.#conversion);
   }
 
   /**
@@ -252,8 +312,8 @@ class JsonMap implements MapValue {
  * An old value that may be missing (`optionalOldSelf`), for which kube-apiserver converts
  * collections without their schema.
  */
-export function optionalValue(json: JsonValue, schema: Schema): Value {
-  return jsonToValue(json, typeof json === 'object' ? {} : schema);
+export function optionalValue(json: JsonValue, schema: Schema, conversion: Conversion): Value {
+  return jsonToValue(json, typeof json === 'object' ? {} : schema, conversion);
 }
 
 /** Number of values in a JSON value, including itself. */
@@ -283,7 +343,7 @@ function jsonOf(value: Value, convert: (part: Value) => JsonValue): JsonValue {
   if (typeof value === 'number') return value;
   if (typeof value === 'bigint') return integer(value);
   if (value instanceof Uint) return integer(value.value);
-  if (value instanceof List) return value.items.map(convert);
+  if (value instanceof List) return Array.from(value.items, convert);
   if (isMapValue(value)) {
     const object: JsonObject = {};
     for (const key of value.keys()) {

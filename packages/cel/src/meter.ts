@@ -2,8 +2,8 @@ import type { Frame } from './folds.ts';
 import type { CallContext } from './types/functions.ts';
 import { CelCostError, equals, equalsSteps, LongEvaluation } from './values.ts';
 
-/** The cost and the work of one step. */
-const perStep = { cost: 2_000, work: 10_000 };
+/** The cost, the work, and the conversions of one step. */
+const perStep = { cost: 2_000, work: 10_000, conversions: 1_000 };
 
 /** Maximum number of elementary steps of one evaluation. */
 export const workMax = 10_000_000;
@@ -11,8 +11,32 @@ export const workMax = 10_000_000;
 /** Maximum number of values that one `==` compares. */
 const comparedMax = 200_000;
 
-/** Work without a chance to pause after which an evaluation runs every function in steps. */
-const unpausedWorkMax = 30_000;
+/** What happens without a chance to pause before an evaluation runs every function in steps. */
+const unpausedMax = { work: 30_000, conversions: 3_000 };
+
+/**
+ * Counts the items of JSON lists that evaluations convert to values of other types, one of which
+ * takes as long as ten elementary steps.
+ */
+export class Conversions {
+  count = 0;
+  #max = Number.POSITIVE_INFINITY;
+
+  /** Counts one. Throws `LongEvaluation` above the limit. */
+  add(): void {
+    this.count += 1;
+    if (this.count > this.#max) throw new LongEvaluation();
+  }
+
+  /** Limits the conversions until the evaluation can pause. */
+  limit(): void {
+    this.#max = this.count + unpausedMax.conversions;
+  }
+
+  unlimit(): void {
+    this.#max = Number.POSITIVE_INFINITY;
+  }
+}
 
 /** How an evaluation pauses: never, between the items of macros, or within any long function. */
 export type Division = 'none' | 'macros' | 'functions';
@@ -25,10 +49,12 @@ export class Meter {
   #work = 0;
   readonly #costMax: number;
   readonly #workMax: number;
+  readonly #conversions: Conversions | undefined;
 
-  constructor(limits: { readonly cost: number; readonly work: number }) {
+  constructor(limits: { readonly cost: number; readonly work: number }, conversions?: Conversions) {
     this.#costMax = limits.cost;
     this.#workMax = limits.work;
+    this.#conversions = conversions;
   }
 
   /** Returns to an earlier cost and work, for an evaluation that must be repeated. */
@@ -44,16 +70,26 @@ export class Meter {
   /** A frame that draws on this meter. Throws `LongEvaluation` for division by macros only. */
   frame(slots: Frame['slots'], division: Division = 'none'): Frame {
     const end = this.#stepEnd();
-    let unpausedMax = division === 'macros' ? this.#work + unpausedWorkMax : this.#workMax;
+    let unpausedEnd = division === 'macros' ? this.#work + unpausedMax.work : this.#workMax;
     const work = (steps: number) => {
       this.#work += steps;
       if (this.#work > this.#workMax) throw new CelCostError(costExceeded);
-      if (this.#work > unpausedMax) throw new LongEvaluation();
+      if (this.#work > unpausedEnd) throw new LongEvaluation();
     };
+    const conversions = this.#conversions;
+    if (division === 'functions') conversions?.unlimit();
+    else conversions?.limit();
     const isStepOver = () => {
-      if (this.cost < end.cost && this.#work < end.work) return false;
+      const isOver =
+        this.cost >= end.cost ||
+        this.#work >= end.work ||
+        (conversions !== undefined && conversions.count >= end.conversions);
+      if (!isOver) return false;
       Object.assign(end, this.#stepEnd());
-      if (division === 'macros') unpausedMax = this.#work + unpausedWorkMax;
+      if (division === 'macros') {
+        unpausedEnd = this.#work + unpausedMax.work;
+        conversions?.limit();
+      }
       return true;
     };
     const spend = (amount: number) => {
@@ -67,8 +103,12 @@ export class Meter {
   }
 
   /** What the evaluation has spent when the step that starts now is over. */
-  #stepEnd(): { cost: number; work: number } {
-    return { cost: this.cost + perStep.cost, work: this.#work + perStep.work };
+  #stepEnd(): typeof perStep {
+    return {
+      cost: this.cost + perStep.cost,
+      work: this.#work + perStep.work,
+      conversions: (this.#conversions?.count ?? 0) + perStep.conversions,
+    };
   }
 }
 

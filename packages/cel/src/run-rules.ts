@@ -26,6 +26,7 @@ import {
 } from '@wheelhouse/schema';
 import type { Program } from './evaluator.ts';
 import { floatToValue, jsonToValue, optionalValue } from './json-values.ts';
+import { Conversions } from './meter.ts';
 import { type CompiledRule, type RuleNode, ruleNode } from './rule-nodes.ts';
 import { CelCostError, CelError, Optional, type Value } from './values.ts';
 
@@ -125,6 +126,7 @@ class RuleRun {
   /** If absent, every violation is an error. */
   readonly #warn: Warn | undefined;
   readonly #floats: IntegralFloats | undefined;
+  readonly #conversions = new Conversions();
   #left: number;
 
   constructor(options: {
@@ -187,14 +189,15 @@ class RuleRun {
       return;
     }
     const hasOld = pair !== undefined && pair.old !== null;
+    const counter = this.#conversions;
     let self: Value | CelError;
     let old: Value | undefined;
     try {
       self =
         place.isFloat === true
           ? floatToValue(Number(place.value), node.self)
-          : jsonToValue(place.value, node.self, this.#floats);
-      old = hasOld ? jsonToValue(pair.old, node.self) : undefined;
+          : jsonToValue(place.value, node.self, { floats: this.#floats, counter });
+      old = hasOld ? jsonToValue(pair.old, node.self, { counter }) : undefined;
     } catch (error) {
       if (!(error instanceof CelError)) throw error;
       self = error;
@@ -228,7 +231,8 @@ class RuleRun {
 
   #optionalOld(pair: Correlation | undefined, node: RuleNode): Optional {
     const hasOld = pair !== undefined && pair.old !== null;
-    return new Optional(hasOld ? optionalValue(pair.old, node.self) : undefined);
+    const conversion = { counter: this.#conversions };
+    return new Optional(hasOld ? optionalValue(pair.old, node.self, conversion) : undefined);
   }
 
   *#run(rule: CompiledRule, at: RuleTarget): Generator<void, void> {
@@ -251,7 +255,8 @@ class RuleRun {
   /** Runs a program. Once the budget is exceeded, nothing else runs. */
   *#evaluate(program: Program, variables: Variables): Generator<void, Value> {
     const left = this.#left;
-    const { value, cost, error } = yield* program.steps(variables, Math.min(ruleCostMax, left));
+    const costMax = Math.min(ruleCostMax, left);
+    const { value, cost, error } = yield* program.steps(variables, costMax, this.#conversions);
     if (error instanceof CelCostError) {
       this.#left = -1;
       throw left <= ruleCostMax ? new OutOfBudget() : error;

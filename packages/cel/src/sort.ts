@@ -7,14 +7,15 @@ const runLength = 256;
  * @param isStepOver whether to yield before the next run or merge
  */
 export function* sortSteps<Item>(
-  items: readonly Item[],
+  items: { readonly length: number; slice(from: number, to: number): Item[] },
   order: (left: Item, right: Item) => number,
   isStepOver: () => boolean,
 ): Generator<void, Item[]> {
   let runs: Item[][] = [];
   for (let at = 0; at < items.length; at += runLength) {
     if (isStepOver()) yield;
-    runs.push(items.slice(at, at + runLength).sort(order));
+    const run = items.slice(at, Math.min(at + runLength, items.length));
+    runs.push(run.sort(order));
   }
   while (runs.length > 1) {
     const merged: Item[][] = [];

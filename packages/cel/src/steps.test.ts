@@ -142,6 +142,75 @@ test('TRUST-2: the rules of an object run in steps', () => {
   expect(errors.map(({ field }) => field)).toEqual(lists.map((_, at) => `lists[${at}]`));
 });
 
+describe('TRUST-2: rules convert the items of long lists in steps', () => {
+  const count = 20_000;
+  const time = (at: number) => new Date(at * 1000).toISOString();
+
+  /** The errors of an update, and the steps of its validation. */
+  function outcomeOf(rule: string, change: (list: string[]) => void = () => {}) {
+    const list = Array.from({ length: count }, (_, at) => time(at));
+    const old = { list: [...list] };
+    change(list);
+    const schema = schemaFromOpenApi({
+      type: 'object',
+      properties: {
+        list: {
+          type: 'array',
+          items: { type: 'string', format: 'date-time' },
+          'x-kubernetes-validations': [{ rule }],
+        },
+      },
+    });
+    const work = compileRules(schema)({ list }, old);
+    for (let steps = 1; ; steps += 1) {
+      const step = work.next();
+      if (step.done === true) return { steps, errors: step.value.map(({ message }) => message) };
+    }
+  }
+
+  test.each([
+    ['self == oldSelf'],
+    ['!(self != oldSelf) && self.size() == 20000'],
+    ['self + self == oldSelf + self'],
+    ['self.isSorted() && self.indexOf(self[19999]) == 19999'],
+    [
+      "self.map(t, t.getFullYear()).max() == 1970 && self.min() == timestamp('1970-01-01T00:00:00Z')",
+    ],
+  ])('%s', (rule) => {
+    const { steps, errors } = outcomeOf(rule);
+    expect(errors).toEqual([]);
+    expect(steps).toBeGreaterThan(15);
+  });
+
+  test('an item that cannot be converted fails only where it is read', () => {
+    const spoil = (list: string[]) => list.splice(15_000, 1, 'tomorrow');
+    const message = 'Invalid date-time formatted string tomorrow';
+    const failing = outcomeOf('self.all(t, t.getFullYear() == 1970)', spoil);
+    expect(failing.errors).toEqual([expect.stringContaining(message)]);
+    expect(outcomeOf('self == oldSelf', spoil).errors).toEqual([expect.stringContaining(message)]);
+    expect(outcomeOf('self[14999] < self[15001] && self.size() == 20000', spoil).errors).toEqual(
+      [],
+    );
+  });
+
+  test('the items of lists in a list as well', () => {
+    const list = Array.from({ length: 100 }, () =>
+      Array.from({ length: 200 }, (_, at) => time(at)),
+    );
+    const items = {
+      type: 'array',
+      items: { type: 'array', items: { type: 'string', format: 'date-time' } },
+      'x-kubernetes-validations': [{ rule: 'self == oldSelf && self[99][199] == self[98][199]' }],
+    };
+    const rules = compileRules(schemaFromOpenApi({ type: 'object', properties: { list: items } }));
+    const work = rules({ list }, { list: structuredClone(list) });
+    let steps = 1;
+    for (let step = work.next(); step.done !== true; step = work.next()) steps += 1;
+    expect(steps).toBeGreaterThan(15);
+    expect(runInOnePiece(rules({ list }, { list: structuredClone(list) }))).toEqual([]);
+  });
+});
+
 /** A text of 160,000 characters. */
 const longText = `cel.bind(t, '${'a'.repeat(20_000)}', t + t + t + t + t + t + t + t)`;
 

@@ -1,4 +1,3 @@
-import { itemAt } from '@wheelhouse/machinery';
 import type { Type } from './types/types.ts';
 
 /** A failure of an evaluation, with cel-go's message. */
@@ -106,11 +105,20 @@ export class Unreadable {
 /** How set and map lists of custom objects are compared and concatenated. */
 export type ListKind = 'set' | { readonly keys: readonly string[] };
 
+/** The items of a list: an array, or items that are computed when they are read. */
+export interface Items extends Iterable<Value> {
+  readonly length: number;
+  /** The item at an index that is not negative. */
+  at(index: number): Value | undefined;
+  /** A copy of the items from one index up to another one, both at most the length. */
+  slice(from: number, to: number): Value[];
+}
+
 /** A list. `listKind` is set for lists of type set or map in custom objects. */
 export class List {
-  readonly items: readonly Value[];
+  readonly items: Items;
   readonly listKind: ListKind | undefined;
-  constructor(items: readonly Value[], listKind?: ListKind) {
+  constructor(items: Items, listKind?: ListKind) {
     this.items = items;
     this.listKind = listKind;
   }
@@ -317,22 +325,24 @@ function listsEqual(left: List, right: List, tally?: Tally): boolean {
   // The left list decides whether the order matters, and must contain each item of the right one.
   const kind = left.listKind;
   if (kind === undefined) {
-    return left.items.every((item, index) => {
+    for (let at = 0; at < left.items.length; at += 1) {
       tally?.(1);
-      return equals(item, itemAt(right.items, index), tally);
-    });
+      if (!equals(itemAt(left.items, at), itemAt(right.items, at), tally)) return false;
+    }
+    return true;
   }
   const index = indexItems(left.items, kind);
-  return right.items.every((item) => {
-    const at = index.get(itemKey(item, kind));
-    return (
-      at?.some((candidate) => {
-        tally?.(1);
-        return equals(candidate, item, tally);
-      }) === true
-    );
-  });
+  for (const item of right.items) {
+    const isFound = index.get(itemKey(item, kind))?.some((candidate) => {
+      tally?.(1);
+      return equals(candidate, item, tally);
+    });
+    if (isFound !== true) return false;
+  }
+  return true;
 }
+
+const itemAt = (items: Items, index: number): Value => items.at(index) ?? null;
 
 /** Whether a value has no parts that are values. */
 export const isScalar = (value: Value) =>
@@ -399,7 +409,7 @@ function* listsEqualSteps(left: List, right: List, pace: ComparisonPace): Genera
 }
 
 function* indexSteps(
-  items: readonly Value[],
+  items: Items,
   kind: ListKind,
   { work, isStepOver }: ComparisonPace,
 ): Generator<void, ReadonlyMap<string, Value[]>> {
@@ -449,7 +459,7 @@ export function itemKey(item: Value, kind: ListKind): string {
     .join();
 }
 
-function indexItems(items: readonly Value[], kind: ListKind): ReadonlyMap<string, Value[]> {
+function indexItems(items: Items, kind: ListKind): ReadonlyMap<string, Value[]> {
   const index = new Map<string, Value[]>();
   for (const item of items) addTo(index, item, kind);
   return index;

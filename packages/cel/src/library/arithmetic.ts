@@ -1,5 +1,5 @@
-import { runInOnePiece } from '@wheelhouse/machinery';
 import { codePointCount } from '@wheelhouse/schema';
+import { joined } from '../items.ts';
 import {
   type CallContext,
   divided,
@@ -14,6 +14,7 @@ import {
   compare,
   DeclaredList,
   Duration,
+  type Items,
   isMapValue,
   isScalar,
   itemKey,
@@ -109,17 +110,12 @@ export function traversalCost(value: Value): number {
 /** Items that are copied in the time of one elementary step. */
 const copiedPerStep = 16;
 
-/** Counts a copy of `length` items, which is made at once: of 1,000,000 items in about 8 ms. */
+/** Counts a copy of `length` items, which long lists only share. */
 export function countCopy(length: number, context: CallContext): void {
   context.work(Math.ceil(length / copiedPerStep));
 }
 
 /** `+` of lists: sets are united, the later item of a map key wins, others are concatenated. */
-const addLists = seldomLong(
-  (args, context) => runInOnePiece(addSteps(args, context.atOnce)),
-  (args, context) => addSteps(args, context),
-);
-
 function* addSteps(args: readonly Value[], context: CallContext): Generator<void, Value> {
   const [left, right] = [asList(args[0]), asList(args[1])];
   const length = left.items.length + right.items.length;
@@ -131,7 +127,7 @@ function* addSteps(args: readonly Value[], context: CallContext): Generator<void
   if (left.listKind !== undefined) return yield* unitedSteps(left, right, context);
   if (context.isStepOver()) yield;
   if (left.items.length === 0 && !(left instanceof DeclaredList)) return right;
-  const items = left.items.concat(right.items);
+  const items = joined(left.items, right.items);
   return left instanceof DeclaredList ? new DeclaredList(items) : new List(items);
 }
 
@@ -160,7 +156,7 @@ function* unitedSteps(left: List, right: List, context: CallContext): Generator<
 
 /** Whether a list contains an item, in steps. */
 export function* holdsSteps(
-  items: readonly Value[],
+  items: Items,
   target: Value,
   context: CallContext,
 ): Generator<void, boolean> {
@@ -215,7 +211,7 @@ const arithmetic: Library = [
       return new Uint8Array(Buffer.concat([asBytes(left), asBytes(right)]));
     },
   ],
-  ['_+_(list(A), list(A)): list(A)', addLists],
+  ['_+_(list(A), list(A)): list(A)', divided(addSteps, { isSeldomLong: true })],
   [
     '_+_(timestamp, duration): timestamp',
     ([left, right]) => later(asTimestamp(left), asNanos(right)),
@@ -343,7 +339,7 @@ function indexed(list: List, index: Value): Value | undefined {
   if (typeof at === 'number' && !Number.isInteger(at)) {
     throw new CelError(`unsupported index value ${at} in list`);
   }
-  const item = at < 0 ? undefined : list.items[Number(at)];
+  const item = at < 0 ? undefined : list.items.at(Number(at));
   if (item instanceof Unreadable) throw item.error;
   return item;
 }

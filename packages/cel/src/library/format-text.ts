@@ -9,6 +9,7 @@ import {
   CelError,
   compare,
   Duration,
+  type Items,
   isMapValue,
   kindOf,
   List,
@@ -61,7 +62,7 @@ const precisionMax = 1000;
  */
 export function* formatSteps(
   format: string,
-  args: readonly Value[],
+  args: Items,
   context: CallContext,
 ): Generator<void, string> {
   const pace = formatPace(context);
@@ -74,7 +75,7 @@ export function* formatSteps(
       text += part;
       continue;
     }
-    const value = itemAt(args, part.index);
+    const value = args.at(part.index) ?? null;
     if (part.verb === 's')
       text += isCollection(value) ? yield* plain(value, pace) : scalar(value, pace);
     else {
@@ -330,9 +331,9 @@ const isCollection = (value: Value): value is List | MapValue =>
 function* plain(value: List | MapValue, pace: FormatPace): Generator<void, string> {
   if (value instanceof List) {
     let text = '';
-    for (const [index, item] of value.items.entries()) {
+    for (const item of value.items) {
       if (pace.isStepOver()) yield;
-      if (index > 0) text += ', ';
+      if (text !== '') text += ', ';
       text += isCollection(item) ? yield* plain(item, pace) : innerScalar(item, pace);
     }
     return `[${text}]`;

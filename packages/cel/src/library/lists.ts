@@ -1,3 +1,4 @@
+import { reversed, sliced } from '../items.ts';
 import { sortSteps } from '../sort.ts';
 import {
   type CallContext,
@@ -11,6 +12,7 @@ import {
   compare,
   DeclaredList,
   Duration,
+  type Items,
   isMapValue,
   isScalar,
   itemKey,
@@ -56,22 +58,22 @@ function isAfter(left: Value, right: Value): boolean {
 
 /** The items of a list one by one; a step ends between two of them. */
 function* each(
-  items: readonly Value[],
+  items: Items,
   context: CallContext,
   take: (item: Value) => 'stop' | undefined,
 ): Generator<void, void> {
   for (let index = 0; index < items.length; index += 1) {
     context.work(1);
     if (context.isStepOver()) yield;
-    const item = items[index] ?? null;
+    const item = items.at(index) ?? null;
     if (item instanceof Unreadable) throw item.error;
     if (take(item) === 'stop') return;
   }
 }
 
 /** The first item of a list, whose type selects the overload of a function at run time. */
-function firstOf(items: readonly Value[], name: string, kinds: readonly string[]) {
-  const [first] = items;
+function firstOf(items: Items, name: string, kinds: readonly string[]) {
+  const first = items.at(0);
   if (first === undefined || kinds.includes(kindOf(first))) return first;
   throw new CelError(`no such overload: ${name}(list)`);
 }
@@ -101,11 +103,7 @@ function extreme(name: 'min' | 'max') {
   });
 }
 
-function* sumOf(
-  items: readonly Value[],
-  type: string,
-  context: CallContext,
-): Generator<void, Value> {
+function* sumOf(items: Items, type: string, context: CallContext): Generator<void, Value> {
   if (type === 'double') {
     let sum = 0;
     yield* each(items, context, (item) => {
@@ -129,14 +127,14 @@ const numberOf = (item: Value) => (typeof item === 'bigint' ? Number(item) : asD
 
 /** The index of an item, by increasing or decreasing indexes. */
 function* indexSteps(
-  items: readonly Value[],
+  items: Items,
   target: Value,
   { context, by }: { readonly context: CallContext; readonly by: 1 | -1 },
 ): Generator<void, bigint> {
   for (let index = by > 0 ? 0 : items.length - 1; index >= 0 && index < items.length; index += by) {
     context.work(1);
     if (context.isStepOver()) yield;
-    const item = items[index] ?? null;
+    const item = items.at(index) ?? null;
     if (item instanceof Unreadable) continue;
     const isFound = isScalar(item)
       ? context.equal(item, target)
@@ -154,28 +152,26 @@ const lastIndexOf = traversing((items, context, [item = null]) =>
   indexSteps(items, item, { context, by: -1 }),
 );
 
-function sliceBounds([list, from, to]: readonly Value[]): { start: number; end: number } {
+function sliceBounds([list, start, end]: readonly Value[]): { from: number; to: number } {
   const items = itemsOf(list);
-  const [start, end] = [Number(asInt(from)), Number(asInt(to))];
-  const cannot = `cannot slice(${start}, ${end})`;
-  if (start < 0 || end < 0) throw new CelError(`${cannot}, negative indexes not supported`);
-  if (start > end) {
+  const [from, to] = [Number(asInt(start)), Number(asInt(end))];
+  const cannot = `cannot slice(${from}, ${to})`;
+  if (from < 0 || to < 0) throw new CelError(`${cannot}, negative indexes not supported`);
+  if (from > to) {
     throw new CelError(`${cannot}, start index must be less than or equal to end index`);
   }
-  if (end > items.length) {
-    throw new CelError(`${cannot}, list is length ${items.length}`);
-  }
-  return { start, end };
+  if (to > items.length) throw new CelError(`${cannot}, list is length ${items.length}`);
+  return { from, to };
 }
 
 const slice = oneStepEach(
   (args, context) => {
-    const { start, end } = sliceBounds(args);
-    countCopy(end - start, context);
+    const { from, to } = sliceBounds(args);
+    countCopy(to - from, context);
   },
   (args) => {
-    const { start, end } = sliceBounds(args);
-    return new List(itemsOf(args[0]).slice(start, end));
+    const { from, to } = sliceBounds(args);
+    return new List(sliced(itemsOf(args[0]), from, to));
   },
 );
 
@@ -209,7 +205,7 @@ const distinct = linear(function* (items, context) {
 const flatten = divided(function* ([list, depth = 1n], context) {
   if (asInt(depth) < 0n) throw new CelError('level must be non-negative');
   const items: Value[] = [];
-  function* add(from: readonly Value[], left: bigint): Generator<void, void> {
+  function* add(from: Items, left: bigint): Generator<void, void> {
     context.spend(from.length);
     for (const item of from) {
       context.work(1);
@@ -235,13 +231,13 @@ const range = divided(function* ([count], context) {
 });
 
 type ItemSteps = (
-  items: readonly Value[],
+  items: Items,
   context: CallContext,
   args: readonly Value[],
 ) => Generator<void, Value>;
 
 /** Charges for walking through lists and maps, with their members; a short text costs nothing. */
-function* traversalSteps(values: readonly Value[], context: CallContext): Generator<void, void> {
+function* traversalSteps(values: Items, context: CallContext): Generator<void, void> {
   for (const value of values) {
     context.work(1);
     if (context.isStepOver()) yield;
@@ -295,7 +291,7 @@ const reverse = oneStepEach(
     context.spend(itemsOf(list).length);
     countCopy(itemsOf(list).length, context);
   },
-  ([list]) => new List(itemsOf(list).toReversed()),
+  ([list]) => new List(reversed(itemsOf(list))),
 );
 
 /** The library for lists. */
@@ -321,11 +317,7 @@ export const lists: Library = [
   ['lists.range(int): list(int)', range],
 ];
 
-function* containsAll(
-  list: readonly Value[],
-  target: readonly Value[],
-  context: CallContext,
-): Generator<void, boolean> {
+function* containsAll(list: Items, target: Items, context: CallContext): Generator<void, boolean> {
   context.spend(list.length * target.length);
   for (const item of target) if (!(yield* holdsSteps(list, item, context))) return false;
   return true;

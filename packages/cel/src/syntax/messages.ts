@@ -256,7 +256,7 @@ function convertedField(path: string, convert: () => Value): Value {
 function listOfJson(value: Value, context: CallContext): List {
   if (!(value instanceof List)) throw cannotBecome(value, '[]*structpb.Value');
   context.spend(1 + sizeCost(value.items.length));
-  return new List(value.items.map((item) => jsonOf(item, context)));
+  return new List(Array.from(value.items, (item) => jsonOf(item, context)));
 }
 
 function mapOfJson(value: Value, context: CallContext): EntryMap {

@@ -34,10 +34,13 @@ interface DividedRun extends Run {
   readonly isSeldomLong: boolean;
 }
 
-/** A function that a generator computes; it yields when the context says that a step is over. */
-export function divided(steps: RunSteps): DividedRun {
+/**
+ * A function that a generator computes; it yields when the context says that a step is over.
+ * @param options.isSeldomLong whether most expressions use it on short values
+ */
+export function divided(steps: RunSteps, { isSeldomLong = false } = {}): DividedRun {
   const run: Run = (args, context) => runInOnePiece(steps(args, context.atOnce));
-  return Object.assign(run, { steps, isSeldomLong: false });
+  return Object.assign(run, { steps, isSeldomLong });
 }
 
 /**

@@ -384,7 +384,7 @@ function checkNames(value: Value, path: string): void {
 
 function operationsOf(value: Value): readonly JsonPatchOperation[] {
   if (!(value instanceof List)) throw new MutationError('type mismatch: it is no list');
-  return value.items.map((item) => {
+  return Array.from(value.items, (item) => {
     if (!isMapValue(item)) throw new MutationError('type mismatch: it is no JSONPatch');
     const text = (name: string) => {
       const field = item.get(name);

@@ -124,7 +124,7 @@ export function textsOf(value: Value): readonly string[] {
   if (typeof value === 'string') return [value];
   const wrong = () => new ExpressionError('expression must return a string or a list of strings');
   if (!(value instanceof List)) throw wrong();
-  return value.items.flatMap((item) => {
+  return Array.from(value.items).flatMap((item) => {
     if (typeof item !== 'string') throw wrong();
     return item === '' ? [] : [item];
   });
