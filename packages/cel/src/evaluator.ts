@@ -1,4 +1,5 @@
 import { Attributes, isIndex } from './attributes.ts';
+import { type Call, callStep, callWork } from './calls.ts';
 import type { Checked } from './checker.ts';
 import { Constants, constant } from './constants.ts';
 import {
@@ -12,7 +13,6 @@ import {
   type Work,
 } from './folds.ts';
 import { lazyStep, lazyWork } from './lazy-operators.ts';
-import { shownKey } from './library/arithmetic.ts';
 import { showValue } from './library/conversions.ts';
 import { patternOf } from './library/strings.ts';
 import { type Conversions, type Division, Meter, workMax } from './meter.ts';
@@ -27,7 +27,7 @@ import {
 } from './syntax/ast.ts';
 import { enumValues, typesWithoutValue } from './syntax/messages.ts';
 import { type Environment, namespacedName, structNamed, typeNames } from './types/environment.ts';
-import { accepts, noSuchOverload, type Overload } from './types/functions.ts';
+import { noSuchOverload, type Overload } from './types/functions.ts';
 import {
   CelCostError,
   CelError,
@@ -496,8 +496,7 @@ class Compiler implements Compiles {
     const declared = this.#declared.get(expr) ?? [];
     const others = this.#fitting(name, { isMember, count: args.length });
     const cost = isIndex(name) ? this.#attributes.index(args, scope) : 1;
-    const isUnpriced = declared.length > 1 && pricedByOverload.has(name);
-    return { name, declared, others, steps, cost, isUnpriced };
+    return { name, declared, others, steps, cost };
   }
 
   /** The overloads of a function for a number of arguments. */
@@ -603,86 +602,6 @@ const qualifierTypes: readonly (readonly [fits: (index: Value) => boolean, name:
   [(index) => index instanceof Duration, 'types.Duration'],
   [(index) => index instanceof TypeValue, '*types.Type'],
 ];
-
-/** Indexing a value without content reports a missing key, as in cel-go. */
-function unknownCall(name: string, args: readonly Value[]): CelError {
-  const [operand, key] = args;
-  const isScalar = operand !== undefined && !(operand instanceof List) && !isMapValue(operand);
-  if (name !== '_[_]' || !isScalar) return noSuchOverload({ name, args });
-  return new CelError(`no such key: ${shownKey(key ?? null)}`);
-}
-
-/**
- * Maximum length of a text that a function searches or splits, because its cost says little about
- * its time.
- */
-const textMax = 200_000;
-
-/** Functions that only compare or count, which V8 does fast, or that read a text in steps. */
-const comparing = new Set(
-  '_==_ _!=_ _<_ _<=_ _>_ _>=_ _+_ @in size contains endsWith startsWith matches'.split(' '),
-);
-
-/** Maximum length of a text that any function reads. */
-const anyTextMax = 4_000_000;
-
-interface Call {
-  readonly name: string;
-  /** The overloads that match the declared types, which are tried first. */
-  readonly declared: readonly Overload[];
-  readonly others: readonly Overload[];
-  /** The arguments, the target first. */
-  readonly steps: readonly Step[];
-  /** What the call costs besides what the function charges. */
-  readonly cost: number;
-  /** Whether what the function charges counts as work only. */
-  readonly isUnpriced: boolean;
-}
-
-/**
- * Functions whose costs cel-go knows by their overloads. If the declared types, such as dyn, leave
- * several overloads, a call costs 1.
- */
-const pricedByOverload = new Set('_+_ _<_ _<=_ _>_ _>=_ @in string bytes'.split(' '));
-
-/**
- * Evaluates the arguments, and finds the overload that accepts them, and what it draws on. Throws
- * `CelError`.
- */
-function resolved({ name, declared, others, steps, cost, isUnpriced }: Call, frame: Frame) {
-  const args = steps.map((step) => step(frame));
-  frame.spend(cost);
-  let max = comparing.has(name) ? anyTextMax : textMax;
-  for (const arg of args) {
-    if (typeof arg === 'string' && arg.length > max) {
-      throw new CelCostError(`operation cancelled: a text has more than ${max} characters`);
-    }
-    max = anyTextMax;
-  }
-  const fits = (overload: Overload) => accepts(overload, args);
-  const [only] = declared;
-  const first = only !== undefined && accepts(only, args) ? only : undefined;
-  const overload = first ?? declared.find(fits) ?? others.find(fits);
-  if (overload === undefined) throw unknownCall(name, args);
-  return { overload, args, context: isUnpriced ? frame.unpriced() : frame };
-}
-
-function callStep(call: Call): Step {
-  return (frame) => {
-    const { overload, args, context } = resolved(call, frame);
-    return overload.run(args, context);
-  };
-}
-
-/** The call in steps. */
-function callWork(call: Call): Work {
-  return function* (frame) {
-    const { overload, args, context } = resolved(call, frame);
-    return overload.steps === undefined
-      ? overload.run(args, context)
-      : yield* overload.steps(args, context);
-  };
-}
 
 /** A member of a value; undefined if it is absent or the value has no members. */
 function memberOf(operand: Value, field: string): Value | undefined {

@@ -1,0 +1,85 @@
+import type { Frame, Step, Work } from './folds.ts';
+import { shownKey } from './library/arithmetic.ts';
+import { accepts, noSuchOverload, type Overload } from './types/functions.ts';
+import { CelCostError, CelError, isMapValue, List, type Value } from './values.ts';
+
+/** Indexing a value without content reports a missing key, as in cel-go. */
+function unknownCall(name: string, args: readonly Value[]): CelError {
+  const [operand, key] = args;
+  const isScalar = operand !== undefined && !(operand instanceof List) && !isMapValue(operand);
+  if (name !== '_[_]' || !isScalar) return noSuchOverload({ name, args });
+  return new CelError(`no such key: ${shownKey(key ?? null)}`);
+}
+
+/**
+ * Maximum length of a text that a function searches or splits, because its cost says little about
+ * its time.
+ */
+const textMax = 200_000;
+
+/** Functions that only compare or count, which V8 does fast, or that read a text in steps. */
+const comparing = new Set(
+  '_==_ _!=_ _<_ _<=_ _>_ _>=_ _+_ @in size contains endsWith startsWith matches'.split(' '),
+);
+
+/** Maximum length of a text that any function reads. */
+const anyTextMax = 4_000_000;
+
+/** A call of a function with compiled arguments. */
+export interface Call {
+  readonly name: string;
+  /** The overloads that match the declared types, which are tried first. */
+  readonly declared: readonly Overload[];
+  readonly others: readonly Overload[];
+  /** The arguments, the target first. */
+  readonly steps: readonly Step[];
+  /** What the call costs besides what the function charges. */
+  readonly cost: number;
+}
+
+/**
+ * Functions whose costs cel-go knows by their overloads. If the declared types, such as dyn, leave
+ * several overloads, a call costs 1.
+ */
+const pricedByOverload = new Set('_+_ _<_ _<=_ _>_ _>=_ @in string bytes'.split(' '));
+
+/**
+ * Evaluates the arguments, and finds the overload that accepts them, and what it draws on. Throws
+ * `CelError`.
+ */
+function resolved({ name, declared, others, steps, cost }: Call, frame: Frame) {
+  const args = steps.map((step) => step(frame));
+  frame.spend(cost);
+  let max = comparing.has(name) ? anyTextMax : textMax;
+  for (const arg of args) {
+    if (typeof arg === 'string' && arg.length > max) {
+      throw new CelCostError(`operation cancelled: a text has more than ${max} characters`);
+    }
+    max = anyTextMax;
+  }
+  const fits = (overload: Overload) => accepts(overload, args);
+  const [only] = declared;
+  const first = only !== undefined && accepts(only, args) ? only : undefined;
+  const overload = first ?? declared.find(fits) ?? others.find(fits);
+  if (overload === undefined) throw unknownCall(name, args);
+  const isUnpriced = declared.length > 1 && pricedByOverload.has(name);
+  return { overload, args, context: isUnpriced ? frame.unpriced() : frame };
+}
+
+/** Compiles a call to a step. */
+export function callStep(call: Call): Step {
+  return (frame) => {
+    const { overload, args, context } = resolved(call, frame);
+    return overload.run(args, context);
+  };
+}
+
+/** `callStep` in steps. */
+export function callWork(call: Call): Work {
+  return function* (frame) {
+    const { overload, args, context } = resolved(call, frame);
+    return overload.steps === undefined
+      ? overload.run(args, context)
+      : yield* overload.steps(args, context);
+  };
+}
