@@ -25,8 +25,8 @@ export async function registeredMetrics() {
 async function metricsOfServer(directory) {
   const { options } = readOptions([
     '--dialect=kubernetes',
-    '--storage-backend=memory',
     `--data-dir=${directory}`,
+    '--encryption-provider-config-automatic-reload',
     '--plain-http-port=0',
     '--feature-gates=MutatingAdmissionPolicy=true',
     '--runtime-config=admissionregistration.k8s.io/v1alpha1=true',
