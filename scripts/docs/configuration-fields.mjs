@@ -161,9 +161,9 @@ export const fields = {
     'egressSelections[].connection.transport.tcp.url': 'Its URL.',
     'egressSelections[].connection.transport.tcp.tlsConfig': 'How it is trusted.',
     'egressSelections[].connection.transport.tcp.tlsConfig.caBundle': 'File of its authorities.',
-    'egressSelections[].connection.transport.tcp.tlsConfig.clientKey': 'File of the client’s key.',
+    'egressSelections[].connection.transport.tcp.tlsConfig.clientKey': "File of the client's key.",
     'egressSelections[].connection.transport.tcp.tlsConfig.clientCert':
-      'File of the client’s certificate.',
+      "File of the client's certificate.",
     'egressSelections[].connection.transport.uds':
       'A proxy at a Unix socket. Refused, as connections go out directly.',
     'egressSelections[].connection.transport.uds.udsName': 'The path of the socket.',
@@ -178,7 +178,7 @@ export const fields = {
     rules:
       'The first rule that matches decides; at least one. Requests that match none are not recorded.',
     'rules[].level':
-      '`None`, `Metadata`, `Request` (with the request’s body), or `RequestResponse` (with both bodies).',
+      "`None`, `Metadata`, `Request` (with the request's body), or `RequestResponse` (with both bodies).",
     'rules[].users': 'Users; any when empty.',
     'rules[].userGroups': 'Groups; any when empty.',
     'rules[].verbs': 'Verbs; any when empty.',

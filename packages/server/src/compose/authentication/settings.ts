@@ -70,7 +70,7 @@ const authenticationFlags = flagsIn('Authentication', {
   },
   'requestheader-allowed-names': {
     type: 'list',
-    help: 'Common names that a proxy’s client certificate may have; any when empty.',
+    help: "Common names that a proxy's client certificate may have; any when empty.",
   },
   'requestheader-username-headers': {
     type: 'list',
@@ -79,7 +79,7 @@ const authenticationFlags = flagsIn('Authentication', {
   'requestheader-uid-headers': {
     type: 'list',
     stage: 'alpha',
-    help: 'Headers that name the user’s UID, tried in order; X-Remote-Uid is common. Requires the gate RemoteRequestHeaderUID.',
+    help: "Headers that name the user's UID, tried in order; X-Remote-Uid is common. Requires the gate RemoteRequestHeaderUID.",
   },
   'requestheader-group-headers': {
     type: 'list',
@@ -107,7 +107,7 @@ const authenticationFlags = flagsIn('Authentication', {
   'oidc-ca-file': {
     type: 'string',
     file: 'certificates',
-    help: 'CA bundle for the certificate of the provider; the host’s CAs when empty.',
+    help: "CA bundle for the certificate of the provider; the host's CAs when empty.",
   },
   'oidc-username-claim': {
     type: 'string',
@@ -148,7 +148,7 @@ const authenticationFlags = flagsIn('Authentication', {
   'authentication-token-webhook-cache-ttl': {
     type: 'duration',
     default: '2m0s',
-    help: 'How long the webhook’s verdicts on tokens are cached.',
+    help: "How long the webhook's verdicts on tokens are cached.",
   },
   'anonymous-auth': {
     type: 'bool',

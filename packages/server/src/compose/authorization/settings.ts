@@ -57,12 +57,12 @@ const authorizationFlags = flagsIn('Authorization', {
   'authorization-webhook-cache-authorized-ttl': {
     type: 'duration',
     default: '5m0s',
-    help: 'How long the webhook’s verdicts that allow are cached.',
+    help: "How long the webhook's verdicts that allow are cached.",
   },
   'authorization-webhook-cache-unauthorized-ttl': {
     type: 'duration',
     default: '30s',
-    help: 'How long the webhook’s other verdicts are cached.',
+    help: "How long the webhook's other verdicts are cached.",
   },
 });
 

@@ -44,7 +44,7 @@ const nodeFlags = flagsIn('Misc', {
   'kubelet-certificate-authority': {
     type: 'string',
     file: 'certificates',
-    help: 'CA bundle for kubelets’ certificates, which are not verified when this is empty.',
+    help: "CA bundle for kubelets' certificates, which are not verified when this is empty.",
   },
   'kubelet-timeout': {
     type: 'duration',

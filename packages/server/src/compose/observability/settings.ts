@@ -186,7 +186,7 @@ const logFlags = flagsIn('Logs', {
   'logging-format': {
     type: 'string',
     default: 'json',
-    help: 'Log format: json, one object per line, or text, kube-apiserver’s default.',
+    help: "Log format: json, one object per line, or text, kube-apiserver's default.",
   },
   'log-flush-frequency': {
     type: 'duration',

@@ -49,7 +49,7 @@ const serviceAccountFlags = flagsIn('Authentication', {
   },
   'service-account-jwks-uri': {
     type: 'string',
-    help: 'The https URL of the public keys in the issuer’s description; at this server’s own address when empty.',
+    help: "The https URL of the public keys in the issuer's description; at this server's own address when empty.",
   },
   'service-account-lookup': {
     type: 'bool',

@@ -36,11 +36,11 @@ const serviceNetworkFlags = flagsIn('Misc', {
   'endpoint-reconciler-type': {
     type: 'string',
     default: 'lease',
-    help: 'How the endpoints of the server’s own Service are maintained: lease lists the running servers, none leaves them alone.',
+    help: "How the endpoints of the server's own Service are maintained: lease lists the running servers, none leaves them alone.",
   },
   'kubernetes-service-node-port': {
     type: 'int',
-    help: 'Node port of the server’s own Service, whose type becomes NodePort; ClusterIP when 0.',
+    help: "Node port of the server's own Service, whose type becomes NodePort; ClusterIP when 0.",
   },
   'apiserver-count': {
     after: 'peer-advertise-port',

@@ -107,7 +107,7 @@ const etcdFlags = flagsIn('Storage', {
   'etcd-cafile': {
     type: 'string',
     file: 'certificates',
-    help: 'CA bundle for etcd’s certificate; the host’s CAs when empty.',
+    help: "CA bundle for etcd's certificate; the host's CAs when empty.",
   },
   'etcd-certfile': {
     type: 'string',
