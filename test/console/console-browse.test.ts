@@ -424,6 +424,29 @@ describe('live updates', () => {
     expect(Number(requests[1])).toBeGreaterThan(Number(requests[0]));
   });
 
+  test('CLIENT-4: a watch whose connection is silent for minutes is opened again', async () => {
+    const requests: URL[] = [];
+    const counting: Fetch = (url, request) => {
+      requests.push(new URL(url));
+      return trustingFetch(url, request);
+    };
+    const clock = new FakeClock();
+    const table = tableOf(
+      { kind: kindNamed(kinds, 'namespaces') },
+      { api: apiFor(server, { fetch: counting }), clock },
+    );
+    await table.until(isLive, 'the table');
+    clock.advance(179_999);
+    expect(isLive(table.table.snapshot)).toBe(true);
+    clock.advance(1);
+    const waiting = await table.until(({ state }) => state.phase === 'waiting', 'the pause');
+    expect(waiting.state.message).toBe('the server has sent nothing for 3 minutes');
+    clock.advance(waiting.state.retryInMs ?? 0);
+    await table.until(isLive, 'the second watch');
+    expect(requests).toHaveLength(3);
+    expect(requests[2]?.searchParams.get('resourceVersion')).toBe(waiting.resourceVersion);
+  });
+
   test('CLIENT-4: retry delays grow while the server is unreachable and then reset', async () => {
     const kind = kindNamed(kinds, 'namespaces');
     const clock = new FakeClock();

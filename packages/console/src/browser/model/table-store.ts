@@ -130,6 +130,8 @@ const firstDelayMs = 500;
 const longestDelayMs = 30_000;
 /** A watch that lasted this long is restarted without delay. */
 const stableMs = 5_000;
+/** A watch that is silent this long is restarted: servers send a bookmark about every minute. */
+const silentMsMax = 180_000;
 
 /**
  * Lists a kind's objects as a table and watches them from that version. Bookmarks advance the
@@ -289,24 +291,33 @@ class WatchedTable implements TableStore {
 
   async #watch(signal: AbortSignal): Promise<void> {
     const { kind, namespace, labelSelector, fieldSelector } = this.#query;
-    const values = await this.#api.stream({
-      path: collectionPath(kind, namespace),
-      query: {
-        labelSelector,
-        fieldSelector,
-        watch: 1,
-        allowWatchBookmarks: 'true',
-        resourceVersion: this.#version,
-        includeObject: this.#includeObject,
-      },
-      accept: tableType,
-      signal,
-    });
+    const silence = new AbortController();
+    const end = (): void => silence.abort(new Error('the server has sent nothing for 3 minutes'));
+    let timer = this.#clock.after(silentMsMax, end);
     const startMs = this.#clock.monotonic();
-    this.#set({ phase: 'live' });
-    for await (const event of values) {
-      this.#failures = 0;
-      this.#handleEvent(event);
+    try {
+      const values = await this.#api.stream({
+        path: collectionPath(kind, namespace),
+        query: {
+          labelSelector,
+          fieldSelector,
+          watch: 1,
+          allowWatchBookmarks: 'true',
+          resourceVersion: this.#version,
+          includeObject: this.#includeObject,
+        },
+        accept: tableType,
+        signal: AbortSignal.any([signal, silence.signal]),
+      });
+      this.#set({ phase: 'live' });
+      for await (const event of values) {
+        timer.stop();
+        timer = this.#clock.after(silentMsMax, end);
+        this.#failures = 0;
+        this.#handleEvent(event);
+      }
+    } finally {
+      timer.stop();
     }
     if (signal.aborted || this.#clock.monotonic() - startMs >= stableMs) return;
     throw new Error('the server ended the watch');
