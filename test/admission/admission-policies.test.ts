@@ -43,6 +43,18 @@ describe('ADM-3: validations', () => {
     expect((await server.get(`${kit.maps}/b`)).status).toBe(404);
   });
 
+  test('ADM-3: unusable policies are reported in the order of their names, too', async () => {
+    const denying = await kit.bound({ validations: [noTwo] });
+    const paramKind = { apiVersion: 'example.com/v1', kind: 'Missing' };
+    const unusable = await kit.bound({ paramKind, validations: [noTwo] });
+    const { policy: first } = [denying, unusable].sort((a, b) =>
+      a.policy < b.policy ? -1 : 1,
+    )[0]!;
+    const why = first === denying.policy ? 'failed expression' : 'failed to configure policy';
+    const { message } = (await create('a', two)).body;
+    expect([message.includes(`'${first}'`), message.includes(why)]).toEqual([true, true]);
+  });
+
   test.each<[string, JsonObject, string]>([
     ['a message', { message: ' no two ' }, 'no two'],
     ['an expression of one', { messageExpression: '"not " + object.data.a' }, 'not 2'],

@@ -211,6 +211,13 @@ describe('VER-5: gates that are off', () => {
       const { resources } = (await server.get('/api/v1')).body;
       const hashes = resources.filter((resource: JsonObject) => 'storageVersionHash' in resource);
       expect(hashes).toEqual([]);
+      // As in kube-apiserver, the gate does not concern custom kinds.
+      const kind = { group: 'hashed.example.com', plural: 'things', kind: 'Thing' };
+      const definition = { ...definitionOf(kind), apiVersion: 'apiextensions.k8s.io/v1' };
+      await server.post('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', definition);
+      const custom = () => server.get('/apis/hashed.example.com/v1');
+      await eventually(async () => (await custom()).status === 200, 'the kind served');
+      expect((await custom()).body.resources[0]).toHaveProperty('storageVersionHash');
       const { components } = await openApiPart(server, 'api/v1');
       const { restartPolicy } = components.schemas['io.k8s.api.core.v1.PodSpec']!.properties;
       expect(restartPolicy).not.toHaveProperty('enum');

@@ -1,5 +1,6 @@
 import { readFeatureGates, readOptions } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
+import { establish } from '../custom-kinds/custom-kinds.ts';
 import { configMap, eventually, freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { sample } from './metric-samples.ts';
@@ -217,6 +218,71 @@ describe('OPS-1: /metrics', () => {
     const total = async () => sample(await scrape(), 'apiserver_request_total', labels) === 3;
     await eventually(total, 'the third watch counted');
     expect(sample(await scrape(), open, labels)).toBe(0);
+  });
+
+  test('OPS-1: a list of one object counts by its path, of a custom kind as a read', async () => {
+    const kind = { group: 'counted.example.com', plural: 'things', kind: 'Thing' };
+    await establish(server, kind);
+    const namespace = await freshNamespace(server);
+    const inside = `namespaces/${namespace}`;
+    const selected = 'fieldSelector=metadata.name%3Da';
+    const before = await scrape();
+    const watched = `/api/v1/${inside}/limitranges?watch=1&${selected}`;
+    const watch = await server.watch(watched);
+    const open = { verb: 'WATCH', resource: 'limitranges', scope: 'resource' };
+    expect(sample(await scrape(), 'apiserver_longrunning_requests', open)).toBe(1);
+    watch.close();
+    await server.get(`/api/v1/limitranges?${selected}`);
+    await server.get(`/api/v1/${inside}/limitranges?${selected}`);
+    await (await server.watch(`/api/v1/watch/${inside}/limitranges/a?timeoutSeconds=1`)).ended;
+    const things = `/apis/counted.example.com/v1/${inside}/things`;
+    await server.get(`${things}?${selected}`);
+    await (await server.watch(`${things}?watch=1&timeoutSeconds=1&${selected}`)).ended;
+    const name = 'apiserver_request_total';
+    const count = (text: string, [verb, resource, scope]: readonly [string, string, string]) =>
+      sample(text, name, { verb, resource, scope, code: '200' }) || 0;
+    for (const of of [
+      ['LIST', 'limitranges', 'cluster'],
+      ['LIST', 'limitranges', 'namespace'],
+      ['WATCH', 'limitranges', 'namespace'],
+      ['WATCH', 'limitranges', 'resource'],
+      ['GET', 'things', 'resource'],
+      ['WATCH', 'things', 'resource'],
+    ] as const) {
+      const isCounted = async () => count(await scrape(), of) - count(before, of) === 1;
+      await eventually(isCounted, of.join(' '));
+    }
+  });
+
+  test('OPS-1: measures watches, except of custom kinds and by deprecated paths', async () => {
+    const kind = { group: 'measured.example.com', plural: 'things', kind: 'Thing' };
+    await establish(server, kind);
+    const namespace = await freshNamespace(server);
+    const path = `/api/v1/namespaces/${namespace}/replicationcontrollers`;
+    const of = { verb: 'WATCH', resource: 'replicationcontrollers', scope: 'namespace' };
+    const [count, sum] = ['apiserver_response_sizes_count', 'apiserver_response_sizes_sum'];
+    const pod = { containers: [{ name: 'c', image: 'i' }] };
+    const template = { metadata: { labels: { a: 'b' } }, spec: pod };
+    const spec = { selector: { a: 'b' }, template };
+    const cut = await server.watch(`${path}?watch=1`);
+    const body = { apiVersion: 'v1', kind: 'ReplicationController', metadata: { name: 'a' }, spec };
+    expect((await server.post(path, body)).status).toBe(201);
+    await cut.until((events) => events.length === 1);
+    cut.close();
+    const whole = await server.watch(`${path}?watch=1&timeoutSeconds=1`);
+    await whole.ended;
+    await (await server.watch(`/api/v1/watch${path.slice(7)}?timeoutSeconds=1`)).ended;
+    const things = `/apis/measured.example.com/v1/namespaces/${namespace}/things`;
+    await (await server.watch(`${things}?watch=1&timeoutSeconds=1`)).ended;
+    const { group } = kind;
+    const total = { verb: 'WATCH', group, code: '200' };
+    const isOver = async () => sample(await scrape(), 'apiserver_request_total', total) === 1;
+    await eventually(isOver, 'the last watch counted');
+    await eventually(async () => sample(await scrape(), count, of) === 2, 'both streams measured');
+    const events = [...cut.events, ...whole.events].map((event) => JSON.stringify(event));
+    const bytes = events.reduce((all, event) => all + Buffer.byteLength(event) + 1, 0);
+    expect(sample(await scrape(), sum, of)).toBe(bytes);
+    expect(sample(await scrape(), count, { group })).toBeNaN();
   });
 
   test('OPS-1: shows requests in flight, stored objects, and store latencies', async () => {

@@ -7,6 +7,7 @@ import { openEmbeddedStore } from '@wheelhouse/store';
 import { hasEtcd, startTestEtcd, type TestEtcd } from '@wheelhouse/store/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
+  type Answer,
   type ConfigChange,
   eventually,
   type ResponseOf,
@@ -108,6 +109,28 @@ const values: Readonly<Record<string, JsonObject>> = {
         spec: { containers: [{ name: 'c', image: 'i' }] },
       },
       selector: { matchLabels: { app: 'web' } },
+    },
+  },
+  'deployments/default/newer': {
+    kind: 'Deployment',
+    apiVersion: 'apps/v1',
+    metadata: identity('newer'),
+    spec: {
+      template: {
+        metadata: { labels: { app: 'newer' } },
+        spec: {
+          initContainers: [
+            {
+              name: 'sidecar',
+              image: 'i',
+              restartPolicy: 'Always',
+              resizePolicy: [{ resourceName: 'cpu', restartPolicy: 'NotRequired' }],
+            },
+          ],
+          containers: [{ name: 'c', image: 'i' }],
+        },
+      },
+      selector: { matchLabels: { app: 'newer' } },
     },
   },
   'configmaps/default/unknown': {
@@ -238,6 +261,16 @@ describe.each([
       expect(found.body.items).toHaveLength(1);
       const own = await server.get('/apis/events.k8s.io/v1/namespaces/default/events/new');
       expect(own.body).toMatchObject({ regarding: { name: 'p' }, note: 'hello' });
+    });
+
+    test('STORE-2: resize policies of sidecars, which later releases store, are dropped', async () => {
+      const path = '/apis/apps/v1/namespaces/default/deployments/newer';
+      const policies = ({ body }: Answer<ResponseOf<Deployment>>) =>
+        body.spec.template.spec?.initContainers?.map(({ resizePolicy }) => resizePolicy?.length);
+      expect(policies(await server.get<ResponseOf<Deployment>>(path))).toEqual([1]);
+      const labels = { metadata: { labels: { a: 'b' } } };
+      const patched = await server.patch<ResponseOf<Deployment>>(path, labels, 'merge');
+      expect([patched.status, policies(patched)]).toEqual([200, [undefined]]);
     });
 
     test('STORE-2: a Service without clusterIPs gets them and accepts updates', async () => {

@@ -97,6 +97,11 @@ interface PathBehavior {
   readonly acrossNamespaces: 'any verb' | 'reads';
   /** What the 404 for an unserved subresource reports as missing. */
   readonly unknownSubresource: 'path' | 'object';
+  /**
+   * How metrics count a list or watch of one object, selected by its name: as one of its collection,
+   * or of its target. In the former case the sizes of watches are measured, too.
+   */
+  readonly countedBy: 'collection' | 'target';
 }
 
 /** Paths of the values that an object's Scale shows, in simple form (`.spec.replicas`). */
@@ -130,8 +135,8 @@ interface DocumentBehavior {
    * Whether aggregated discovery states a kind's group and version even if they are the resource's.
    */
   readonly namesOwnVersion: boolean;
-  /** When discovery publishes the hash of the stored version. */
-  readonly storageHash: 'always' | 'while served';
+  /** When discovery publishes the hash of the stored version: by its feature gate, or while served. */
+  readonly storageHash: 'gated' | 'while served';
   /** Where OpenAPI keeps schemas: types that kinds share, or a definition of each kind. */
   readonly schemas: 'shared types' | 'own definition';
   /** Media types of request bodies. */
@@ -172,6 +177,7 @@ export const builtinBehavior: KindBehavior = {
     unservedVerb: 'by path',
     acrossNamespaces: 'any verb',
     unknownSubresource: 'path',
+    countedBy: 'collection',
   },
   scale: {
     paths: {
@@ -188,7 +194,7 @@ export const builtinBehavior: KindBehavior = {
   documents: {
     verbs: (verbs) => [...verbs].sort(),
     namesOwnVersion: false,
-    storageHash: 'always',
+    storageHash: 'gated',
     schemas: 'shared types',
     bodyTypes: ['*/*'],
     listsStreams: true,

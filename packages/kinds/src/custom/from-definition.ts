@@ -317,6 +317,7 @@ const paths: KindBehavior['paths'] = {
   unservedVerb: 'by resource',
   acrossNamespaces: 'reads',
   unknownSubresource: 'object',
+  countedBy: 'target',
 };
 
 /** The storage of objects in a version: the stored form, or a view of it in another version. */

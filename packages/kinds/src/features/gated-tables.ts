@@ -188,7 +188,11 @@ function podFields(path: string): readonly GatedFields[] {
       gates: ['ClusterTrustBundleProjection'],
       drop: [`${path}.volumes[].projected.sources[].clusterTrustBundle`],
     },
-    { gates: ['InPlacePodVerticalScaling'], drop: [`${containers}.resizePolicy`] },
+    {
+      gates: ['InPlacePodVerticalScaling'],
+      drop: [`${containers}.resizePolicy`],
+      usedBy: [`${path}.containers[].resizePolicy`],
+    },
     { gates: ['SidecarContainers'], drop: [`${path}.initContainers[].restartPolicy`] },
     {
       gates: ['RecursiveReadOnlyMounts'],

@@ -50,6 +50,8 @@ export interface Exchange {
   readonly receivedBytes?: number | undefined;
   /** Size of the response body in bytes; undefined until it is known. */
   readonly responseBytes?: number | undefined;
+  /** Bytes of a streamed response body that have been written so far. */
+  readonly streamedBytes?: number;
   /**
    * Registers a callback that receives the size of a streamed response body when it is complete.
    */

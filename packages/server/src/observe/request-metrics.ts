@@ -28,10 +28,12 @@ import {
   createCollectionMetrics,
   createFamilies,
   createSeries,
-  dryRunOf,
   kindKey,
   measureBodies,
+  measuredVerbs,
+  measureStream,
   reportedVerb,
+  requestKind,
   type Series,
   scopeOf,
   slowBuckets,
@@ -114,16 +116,17 @@ export function createRequestMetrics(options: {
     const { group, version, resource } = info;
     const place = subresourceLabel(info);
     if (place === undefined) return undefined;
-    const verb = reportedVerb(exchange, info);
-    const kind = { verb, scope: scopeOf(info), dryRun: dryRunOf(info) };
+    const snapshot = options.snapshot();
+    const kind = requestKind(exchange, info, snapshot);
     const rest = kindKey(kind, code);
     const groupNode = root.children.get(group);
     const node = groupNode?.children.get(resource)?.children.get(version)?.children.get(place);
     const cached = node?.series.get(rest);
     if (cached !== undefined) return cached;
-    const named = targetLabels(options.snapshot(), { info, place });
+    const named = targetLabels(snapshot, { info, place });
     if (named === undefined) return undefined;
-    const series = createSeries(families, { kind, named, code: String(code) });
+    const measured = measuredVerbs(snapshot, info);
+    const series = createSeries(families, { kind, named, measured, code: String(code) });
     nodeAt(root, [group, resource, version, place]).series.set(rest, series);
     return series;
   };
@@ -148,6 +151,7 @@ export function createRequestMetrics(options: {
         series?.running?.add(-1);
         if (series === undefined) return;
         count(series, { tookMs: clock.monotonic() - startMs, othersMs: time.othersMs });
+        measureStream(series, exchange, info);
       };
     },
     countDiscoveryAggregation: discoveryCounter(options.registry),
@@ -433,7 +437,8 @@ function ownRequestCounter({
     const place = subresourceLabel(info);
     const named = place === undefined ? undefined : targetLabels(snapshot(), { info, place });
     const [, , resource = '', part = ''] = named ?? [];
-    if (named !== undefined) family.of(reportedVerb(exchange, info), resource, part).add(1);
+    const { verb } = requestKind(exchange, info, snapshot());
+    if (named !== undefined) family.of(verb, resource, part).add(1);
   };
 }
 

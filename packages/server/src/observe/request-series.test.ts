@@ -10,7 +10,7 @@ import {
   dryRunOf,
   kindKey,
   reportedVerb,
-  scopeOf,
+  requestKind,
   subresourceLabel,
   targetLabels,
 } from './request-series.ts';
@@ -37,8 +37,8 @@ test.each([
   ['OPTIONS', '/version', 'other', ''],
 ])('OPS-1: %s %s counts as %s of scope "%s"', (method, url, verb, scope) => {
   const info = parseRequest(method, url);
-  expect(reportedVerb(fakeExchange({ method, url }), info)).toBe(verb);
-  expect(scopeOf(info)).toBe(scope);
+  const exchange = fakeExchange({ method, url });
+  expect(requestKind(exchange, info, snapshot)).toMatchObject({ verb, scope, target: scope });
 });
 
 test('OPS-1: an apply is distinguished from other patches', () => {
@@ -90,8 +90,10 @@ describe('OPS-1: the scope of a request', () => {
 });
 
 test('OPS-1: each combination of verb, scope, dry run, and code has its own series', () => {
+  const scopes = ['', 'cluster', 'namespace', 'resource'];
   const keys = ['other', 'APPLY', 'CONNECT', 'GET', 'LIST', 'WATCH', 'POST', 'PUT', 'PATCH']
-    .flatMap((verb) => ['', 'cluster', 'namespace', 'resource'].map((scope) => ({ verb, scope })))
+    .flatMap((verb) => scopes.map((scope) => ({ verb, scope })))
+    .flatMap((kind) => scopes.map((target) => ({ ...kind, target })))
     .flatMap((kind) => ['', 'All', 'invalid'].map((dryRun) => ({ ...kind, dryRun })))
     .flatMap((kind) => [200, 201, 409, 504].map((code) => kindKey(kind, code)));
   expect(new Set(keys).size).toBe(keys.length);
@@ -100,10 +102,11 @@ test('OPS-1: each combination of verb, scope, dry run, and code has its own seri
 test('OPS-1: answers are measured for reads, and bodies for writes', () => {
   const families = createFamilies(createMetricRegistry({ release: '1.32', hidden: 'hidden' }));
   const series = (verb: string) => {
-    const kind = { verb, scope: 'resource', dryRun: '' };
+    const kind = { verb, scope: 'resource', target: 'resource', dryRun: '' };
     const { answers, bodies } = createSeries(families, {
       kind,
       code: '200',
+      measured: ['GET', 'LIST'],
       named: ['', 'v1', 'configmaps', ''],
     });
     return [answers !== undefined, bodies !== undefined];

@@ -7,7 +7,7 @@ import {
   type MetricRegistry,
   qualifiedResource,
 } from '@wheelhouse/machinery';
-import type { RequestInfo } from '../request/parse-request.ts';
+import { isWatchPath, type RequestInfo } from '../request/parse-request.ts';
 
 export const slowBuckets = [
   0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60,
@@ -31,7 +31,7 @@ export interface Series {
   readonly ownDeprecated: Histogram | undefined;
   /** Absent for requests that are no streams. */
   readonly running: Gauge | undefined;
-  /** Sizes of answers to reads. */
+  /** Sizes of answers to reads, and of streams of watches. */
   readonly answers: Histogram | undefined;
   /** Sizes of bodies of writes. */
   readonly bodies: Histogram | undefined;
@@ -60,6 +60,12 @@ export function measureBodies({ answers, bodies }: Series, exchange: Exchange): 
   const { responseBytes } = exchange;
   if (responseBytes !== undefined) answers.observe(responseBytes);
   else exchange.onResponseEnd?.((bytes) => answers.observe(bytes));
+}
+
+/** Records the size of a stream, whether it ended or was cut off. */
+export function measureStream({ answers }: Series, exchange: Exchange, info: RequestInfo): void {
+  // As in kube-apiserver, the deprecated paths are left out.
+  if (!isWatchPath(info)) answers?.observe(exchange.streamedBytes ?? 0);
 }
 
 /** Registers the metrics of requests. */
@@ -142,12 +148,15 @@ export function createSeries(
     readonly code: string;
     /** Group, version, resource, subresource. */
     readonly named: readonly string[];
+    /** Verbs whose answers are measured. */
+    readonly measured: readonly string[];
   },
 ): Series {
-  const { kind, code, named } = labels;
-  const { verb, dryRun, scope } = kind;
+  const { kind, code, named, measured } = labels;
+  const { verb, dryRun, scope, target } = kind;
   const [group = '', , resource = '', part = ''] = named;
-  const place = [...named, scope, healthPaths.has(part) ? '' : component];
+  const placeIn = (of: string) => [...named, of, healthPaths.has(part) ? '' : component];
+  const place = placeIn(scope);
   const isCollection = verb === 'DELETE' && scope !== 'resource';
   const bodyVerb = isCollection ? 'delete_collection' : bodyVerbs.get(verb);
   const isWatch = verb === 'WATCH';
@@ -156,8 +165,9 @@ export function createSeries(
     duration: families.duration.of(verb, dryRun, ...place),
     own: isWatch ? undefined : families.own.of(verb, ...place),
     ownDeprecated: isWatch ? undefined : families.ownFormerly.of(verb, ...place),
-    running: isWatch || verb === 'CONNECT' ? families.running.of(verb, ...place) : undefined,
-    answers: verb === 'GET' || verb === 'LIST' ? families.answers.of(verb, ...place) : undefined,
+    running:
+      isWatch || verb === 'CONNECT' ? families.running.of(verb, ...placeIn(target)) : undefined,
+    answers: measured.includes(verb) ? families.answers.of(verb, ...place) : undefined,
     bodies:
       resource === '' || bodyVerb === undefined
         ? undefined
@@ -169,7 +179,31 @@ export function createSeries(
 interface RequestKind {
   readonly verb: string;
   readonly scope: string;
+  /** The scope of what the request selects, by which running streams are counted. */
+  readonly target: string;
   readonly dryRun: string;
+}
+
+/** Reads the labels of a request other than its target. */
+export function requestKind(
+  exchange: Exchange,
+  info: RequestInfo,
+  snapshot: CatalogueSnapshot,
+): RequestKind {
+  const target = scopeOf(info);
+  const isNarrowed = target === 'resource' && isCollection(info);
+  const isOfCollection = isNarrowed && pathsOf(snapshot, info)?.countedBy !== 'target';
+  const scope = isOfCollection ? collectionScope(info) : target;
+  return { verb: reportedVerb(exchange, info, scope), scope, target, dryRun: dryRunOf(info) };
+}
+
+const pathsOf = (snapshot: CatalogueSnapshot, { group, version, resource }: RequestInfo) =>
+  snapshot.find(group, version, resource)?.def.behavior.paths;
+
+/** The verbs whose answers are measured for a request's kind. */
+export function measuredVerbs(snapshot: CatalogueSnapshot, info: RequestInfo): readonly string[] {
+  const isWatchMeasured = pathsOf(snapshot, info)?.countedBy === 'collection';
+  return isWatchMeasured ? ['GET', 'LIST', 'WATCH'] : ['GET', 'LIST'];
 }
 
 /** Paths with their own value of the label `subresource`. */
@@ -223,9 +257,11 @@ const verbIndex: ReadonlyMap<string, number> = new Map(
 /** Subresources that count as CONNECT for every verb. */
 const connectSubresources = new Set(['attach', 'exec', 'log', 'portforward', 'proxy']);
 
-/** The label `verb` of a request. */
-export function reportedVerb(exchange: Exchange, info: RequestInfo): string {
+/** The label `verb` of a request that counts with this scope, by default that of its target. */
+export function reportedVerb(exchange: Exchange, info: RequestInfo, scope = scopeOf(info)): string {
   const { verb, subresource } = info;
+  // As in kube-apiserver, a list of one object counts as a read of it.
+  if (verb === 'list' && scope === 'resource') return 'GET';
   if (subresource !== '' && info.isResourceRequest && connectSubresources.has(subresource))
     return 'CONNECT';
   if (verb === 'patch') {
@@ -236,12 +272,18 @@ export function reportedVerb(exchange: Exchange, info: RequestInfo): string {
   return verbNames.get(verb) ?? 'other';
 }
 
-/** The label `scope` of a request. */
+/** The label `scope` of what a request selects. */
 export function scopeOf({ isResourceRequest, verb, name, namespace }: RequestInfo): string {
   if (!isResourceRequest) return '';
   if (name !== '' || verb === 'create') return 'resource';
-  return namespace === '' ? 'cluster' : 'namespace';
+  return collectionScope({ namespace });
 }
+
+const isCollection = ({ verb, parts }: RequestInfo) =>
+  (verb === 'list' || verb === 'watch') && parts.length === 1;
+
+const collectionScope = ({ namespace }: Pick<RequestInfo, 'namespace'>) =>
+  namespace === '' ? 'cluster' : 'namespace';
 
 /** The label `dry_run` of a request. */
 export function dryRunOf({ query }: RequestInfo): string {
@@ -253,8 +295,9 @@ const scopes = ['', 'cluster', 'namespace', 'resource'];
 const dryRuns = ['', 'All', 'invalid'];
 
 /** Returns a distinct number for each combination of labels. */
-export function kindKey({ verb, scope, dryRun }: RequestKind, code: number): number {
-  const kind = (verbIndex.get(verb) ?? 0) * scopes.length + scopes.indexOf(scope);
+export function kindKey({ verb, scope, target, dryRun }: RequestKind, code: number): number {
+  const counted = (verbIndex.get(verb) ?? 0) * scopes.length + scopes.indexOf(scope);
+  const kind = counted * scopes.length + scopes.indexOf(target);
   return (kind * dryRuns.length + dryRuns.indexOf(dryRun)) * 1000 + code;
 }
 

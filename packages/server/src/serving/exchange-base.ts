@@ -60,6 +60,7 @@ export abstract class ExchangeBase implements Exchange {
   #progressAt: number | undefined;
   #receivedBytes: number | undefined;
   #responseBytes: number | undefined;
+  #streamedBytes = 0;
   #whenAnswered: ((bytes: number) => void) | undefined;
   /** Writes an answer in several batches; undefined for others. */
   #writer: PacedWriter | undefined;
@@ -116,6 +117,10 @@ export abstract class ExchangeBase implements Exchange {
 
   get responseBytes(): number | undefined {
     return this.#responseBytes;
+  }
+
+  get streamedBytes(): number {
+    return this.#streamedBytes;
   }
 
   onResponseEnd(callback: (bytes: number) => void): void {
@@ -300,11 +305,16 @@ export abstract class ExchangeBase implements Exchange {
     return new StreamedAnswer(this, this.sink);
   }
 
+  /** Counts bytes of a streamed answer. */
+  countStreamed(bytes: number): void {
+    this.#streamedBytes += bytes;
+  }
+
   /** Ends a streamed answer; from now on the rest of it must make progress. */
-  endStream(bytes: number): void {
+  endStream(): void {
     this.#answering = 'whole';
     this.sink.end();
-    this.#wroteAll(bytes);
+    this.#wroteAll(this.#streamedBytes);
   }
 
   #wroteAll(bytes: number): void {
@@ -375,7 +385,6 @@ export abstract class ExchangeBase implements Exchange {
 class StreamedAnswer implements ResponseStream {
   readonly #exchange: ExchangeBase;
   readonly #sink: BodySink;
-  #bytes = 0;
 
   constructor(exchange: ExchangeBase, sink: BodySink) {
     this.#exchange = exchange;
@@ -383,7 +392,7 @@ class StreamedAnswer implements ResponseStream {
   }
 
   write(chunk: Buffer): boolean {
-    this.#bytes += chunk.length;
+    this.#exchange.countStreamed(chunk.length);
     return this.#sink.write(chunk);
   }
 
@@ -396,7 +405,7 @@ class StreamedAnswer implements ResponseStream {
   }
 
   end(): void {
-    this.#exchange.endStream(this.#bytes);
+    this.#exchange.endStream();
   }
 
   destroy(): void {

@@ -58,7 +58,7 @@ function groupBody(snapshot: CatalogueSnapshot, group: string): JsonObject {
 /**
  * The document of `/api/v1` or `/apis/<group>/<version>`; undefined if the version is not served.
  *
- * @param at.hashes `omitted` to leave out the hashes of storage versions
+ * @param at.hashes `omitted` to leave out the hashes of the storage versions of built-in kinds
  */
 export function resourceList(
   snapshot: CatalogueSnapshot,
@@ -102,7 +102,7 @@ function resourceEntry(
     hashes,
   }: { readonly snapshot: CatalogueSnapshot; readonly hashes?: 'omitted' | undefined },
 ): JsonObject {
-  const hash = hashes === 'omitted' ? '' : storageHash(def);
+  const hash = storageHash(def, hashes);
   return {
     name: def.resource,
     singularName: def.singular,
@@ -133,14 +133,15 @@ function subresourceEntry(
   };
 }
 
-function storageHash(def: ResourceDef): string {
+function storageHash(def: ResourceDef, hashes: 'omitted' | undefined): string {
   const isListed = def.verbs.includes('get') && def.verbs.includes('list');
   const isStored = isListed && def.isComputed !== true;
   if (!isStored) return '';
   const { apiVersion, kind } = def.storage;
   const isPublished =
-    def.behavior.documents.storageHash === 'always' ||
-    versionNamed(def, apiVersion)?.served === true;
+    def.behavior.documents.storageHash === 'gated'
+      ? hashes === undefined
+      : versionNamed(def, apiVersion)?.served === true;
   if (!isPublished) return '';
   const qualified = apiVersion.includes('/') ? apiVersion : `/${apiVersion}`;
   return digest(`${qualified}/${kind}`);

@@ -133,21 +133,22 @@ export interface Invocation {
 }
 
 /** An unusable policy or binding whose failure policy is Fail. */
-interface Misconfigured {
+export interface Misconfigured {
   readonly policy: PolicyBasis;
   readonly binding: Binding | undefined;
   readonly message: string;
 }
 
-/** The invocations for a request, in the order of policies and bindings. */
+/** Whether a policy or binding is unusable. */
+export const isMisconfigured = (step: Invocation | Misconfigured): step is Misconfigured =>
+  'message' in step;
+
+/** The invocations for a request and what is unusable, in the order of policies and bindings. */
 export async function invocationsOf(
   hooks: readonly PolicyHook[],
   reviewed: ReviewedRequest,
-): Promise<{
-  readonly invocations: readonly Invocation[];
-  readonly misconfigured: readonly Misconfigured[];
-}> {
-  const misconfigured: Misconfigured[] = [];
+): Promise<readonly (Invocation | Misconfigured)[]> {
+  const steps: (Invocation | Misconfigured)[] = [];
   const attempt = async <T>(
     at: Pick<Misconfigured, 'policy' | 'binding'>,
     step: () => Promise<T>,
@@ -159,11 +160,10 @@ export async function invocationsOf(
       if (!isTheirs) throw error;
       const subject = at.binding === undefined ? 'policy' : 'binding';
       const message = `failed to configure ${subject}: ${error.message}`;
-      if (at.policy.failurePolicy === 'Fail') misconfigured.push({ ...at, message });
+      if (at.policy.failurePolicy === 'Fail') steps.push({ ...at, message });
       return undefined;
     }
   };
-  const invocations: Invocation[] = [];
   for (const { policy, bindings } of hooks) {
     const form = await attempt({ policy, binding: undefined }, async () => {
       const matched = await matchedForm(policy.match, reviewed);
@@ -176,10 +176,10 @@ export async function invocationsOf(
       const params = await attempt({ policy, binding }, () =>
         boundParams(policy, binding, reviewed),
       );
-      if (params !== undefined) invocations.push({ policy, binding, form, params });
+      if (params !== undefined) steps.push({ policy, binding, form, params });
     }
   }
-  return { invocations, misconfigured };
+  return steps;
 }
 
 async function boundParams(

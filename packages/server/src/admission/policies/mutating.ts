@@ -66,6 +66,7 @@ import { type EvaluatePolicies, type PolicyBasis, specObjects } from './hooks.ts
 import {
   type Invocation,
   invocationsOf,
+  isMisconfigured,
   PolicySubject,
   UnconvertibleError,
 } from './invocations.ts';
@@ -95,17 +96,21 @@ export function mutatingEvaluator(tools: AdmissionTools): EvaluatePolicies {
   const checks = mutationMetrics(tools.metrics);
   return async (call, hooks) => {
     const reviewed = { call, facts: factsOf(call), tools };
-    const { invocations, misconfigured } = await invocationsOf(hooks, reviewed);
+    const steps = await invocationsOf(hooks, reviewed);
     const remembered = Reinvocable.of(call, pluginName);
-    const refusals: Refusal[] = misconfigured.map(({ policy, binding, message }) => ({
-      policy: policy.name,
-      binding: binding?.name,
-      message,
-      reason: undefined,
-    }));
+    // As in kube-apiserver, what is unusable is reported before what fails.
+    const refusals: Refusal[] = steps
+      .filter(isMisconfigured)
+      .map(({ policy, binding, message }) => ({
+        policy: policy.name,
+        binding: binding?.name,
+        message,
+        reason: undefined,
+      }));
     const run: Run = { ...reviewed, remembered, refusals, checks };
     let isChanged = false;
-    for (const invocation of invocations) {
+    for (const invocation of steps) {
+      if (isMisconfigured(invocation)) continue;
       try {
         if (await changeBy(invocation, run)) isChanged = true;
       } catch (error) {

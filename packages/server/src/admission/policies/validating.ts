@@ -16,6 +16,8 @@ import type { Binding, EvaluatePolicies, PolicyBasis } from './hooks.ts';
 import {
   type Invocation,
   invocationsOf,
+  isMisconfigured,
+  type Misconfigured,
   PolicySubject,
   UnconvertibleError,
 } from './invocations.ts';
@@ -100,22 +102,22 @@ export function validatingEvaluator(tools: AdmissionTools): EvaluatePolicies {
   return async (call, hooks) => {
     const reviewed = { call, facts: factsOf(call), tools };
     const subject = new PolicySubject(reviewed);
-    const { invocations, misconfigured } = await invocationsOf(hooks, reviewed);
     const run: Run = { ...reviewed, metrics, subject, denials: [], failures: [] };
-    for (const { policy, binding, message } of misconfigured) {
-      run.denials.push({ policy: policy.name, binding: binding?.name, message, reason: '' });
-    }
+    const denyFor = ({ policy, binding }: Pick<Misconfigured, 'policy' | 'binding'>, why: string) =>
+      run.denials.push({ policy: policy.name, binding: binding?.name, message: why, reason: '' });
     const annotations = new Map<string, Set<string>>();
-    for (const invocation of invocations) {
+    for (const step of await invocationsOf(hooks, reviewed)) {
+      if (isMisconfigured(step)) {
+        denyFor(step, step.message);
+        continue;
+      }
       try {
-        await evaluateInvocation(invocation, run, annotations);
+        await evaluateInvocation(step, run, annotations);
       } catch (error) {
         if (!(error instanceof UnconvertibleError)) throw error;
-        const { policy, binding } = invocation;
-        if (policy.failurePolicy === 'Ignore') continue;
+        if (step.policy.failurePolicy === 'Ignore') continue;
         const why = `failed to convert object version: ${error.message}`;
-        const message = `failed to configure binding: ${why}`;
-        run.denials.push({ policy: policy.name, binding: binding.name, message, reason: '' });
+        denyFor(step, `failed to configure binding: ${why}`);
       }
     }
     for (const [key, values] of annotations) {

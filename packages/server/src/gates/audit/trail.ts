@@ -67,6 +67,8 @@ export class AuditTrail {
   #requestObject: string | undefined;
   #responseObject: string | undefined;
   #hasStarted = false;
+  /** The age of the request at which its answer became a stream. */
+  #streamedMs: number | undefined;
   /** Wall time of the arrival. */
   readonly #receivedMs: number;
   /** Whether the last stage has been recorded, or will be when the stream ends. */
@@ -173,6 +175,7 @@ export class AuditTrail {
    */
   beginStream(code: number): () => void {
     this.#isFinalStageRecorded = true;
+    this.#streamedMs = this.#ageMs();
     this.#setCode(code);
     background({ where: 'audit' }, this.#recordStart());
     let isOver = false;
@@ -219,9 +222,10 @@ export class AuditTrail {
     this.#responseStatus = { metadata: {}, ...this.#responseStatus, code };
   }
 
+  /** A watch lasts as long as its client wants, and other streams are measured until they begin. */
   #annotateLatency(): void {
-    const tookMs = this.#ageMs();
-    if (tookMs <= slowMs) return;
+    const tookMs = this.#streamedMs ?? this.#ageMs();
+    if (tookMs <= slowMs || this.#start.verb === 'watch') return;
     const total = printGoDuration(BigInt(Math.round(tookMs * 1e6)));
     this.annotate(`${this.#host.dialect.group('apiserver.latency')}/total`, total);
   }
