@@ -32,3 +32,25 @@ export function threadCpuClock(): () => number {
     return Number.parseInt(buffer.toString('latin1', 0, length), 10) / 1e6;
   };
 }
+
+/**
+ * Measures the CPU time of the main thread in the longest turn of the event loop during some work,
+ * in milliseconds.
+ */
+export async function longestTurnMs(work: () => Promise<void>): Promise<number> {
+  const readMs = threadCpuClock();
+  let longestMs = 0;
+  let startMs = readMs();
+  let isOver = false;
+  const turn = () => {
+    const nowMs = readMs();
+    longestMs = Math.max(longestMs, nowMs - startMs);
+    startMs = nowMs;
+    if (!isOver) setImmediate(turn);
+  };
+  setImmediate(turn);
+  await work().finally(() => {
+    isOver = true;
+  });
+  return longestMs;
+}

@@ -1,7 +1,12 @@
 /** Encoding and decoding: JSON, YAML, protobuf, CBOR, and X.509; and content negotiation. */
 
 export { CborError, itemEnd } from './cbor/cursor.ts';
-export { decodeCbor, decodeCborAs, decodeCborMap } from './cbor/decode.ts';
+export {
+  decodeCbor,
+  decodeCborAs,
+  decodeCborMap,
+  decodeStoredCborSteps,
+} from './cbor/decode.ts';
 export { diagnoseCbor } from './cbor/diagnose.ts';
 export { cborListPieces, encodeCbor, encodeCborSteps, isSelfDescribedCbor } from './cbor/encode.ts';
 export {

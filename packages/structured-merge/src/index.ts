@@ -12,7 +12,7 @@ export {
 } from './apply/field-manager.ts';
 export { setOfFields } from './apply/field-set.ts';
 export { decodeManagedSteps } from './apply/managed-fields.ts';
-export { merge } from './apply/merge.ts';
+export { mergeSteps } from './apply/merge.ts';
 export {
   ownersForScale,
   ownersFromScale,
@@ -21,7 +21,7 @@ export {
   upgradeOwners,
 } from './apply/owners.ts';
 export { type FieldPath, fieldElement } from './apply/path-element.ts';
-export { TypedError, validateTyped } from './apply/validate-typed.ts';
+export { TypedError, validateTypedSteps } from './apply/validate-typed.ts';
 export { fitting, resourceType, type ValueType } from './apply/value-type.ts';
 export {
   applyJsonPatch,

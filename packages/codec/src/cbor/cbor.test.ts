@@ -1,7 +1,13 @@
-import { type JsonValue, randomOf } from '@wheelhouse/machinery';
+import { type JsonValue, randomOf, runInOnePiece } from '@wheelhouse/machinery';
 import type { Property, Schema } from '@wheelhouse/schema';
 import { describe, expect, test } from 'vitest';
-import { CborError, decodeCbor, decodeCborAs, decodeCborMap } from './decode.ts';
+import {
+  CborError,
+  decodeCbor,
+  decodeCborAs,
+  decodeCborMap,
+  decodeStoredCborSteps,
+} from './decode.ts';
 import { diagnoseCbor } from './diagnose.ts';
 import { encodeCbor } from './encode.ts';
 
@@ -258,5 +264,32 @@ test('STORE-2: stored values may have longer lists than bodies', () => {
   const value = { items: Array.from({ length: 2000 }, (_, index) => ({ index })) };
   const bytes = encodeCbor(value);
   expect(() => decodeCborMap(bytes)).toThrow(/1024/);
-  expect(decodeCborMap(bytes, { source: 'store' })).toEqual(value);
+  const steps = decodeStoredCborSteps(bytes);
+  let pauses = 0;
+  for (let step = steps.next(); ; step = steps.next(), pauses += 1) {
+    if (step.done !== true) continue;
+    expect(step.value).toEqual(value);
+    break;
+  }
+  expect(pauses).toBeGreaterThan(5);
+});
+
+test.each([
+  ['a map without a tag', 'a1616101'],
+  ['another tag', 'c1a1616101'],
+  ['no map', 'd9d9f701'],
+  ['null', 'd9d9f7f6'],
+  ['a key that repeats', 'd9d9f7a261610161618101'],
+  ['a key of another type', 'd9d9f7a2f5016162a1f501'],
+])('CODEC-4: stored values are decoded like bodies: %s', (_, hex) => {
+  const bytes = Buffer.from(hex, 'hex');
+  const outcome = (decode: () => JsonValue) => {
+    try {
+      return decode();
+    } catch (error) {
+      return String(error);
+    }
+  };
+  const asBody = outcome(() => decodeCborMap(bytes));
+  expect(outcome(() => runInOnePiece(decodeStoredCborSteps(bytes)))).toEqual(asBody);
 });

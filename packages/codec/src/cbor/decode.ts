@@ -3,7 +3,7 @@ import { FoundPaths, type Schema } from '@wheelhouse/schema';
 import { CborError, textOfFault } from './cursor.ts';
 import { Decoder } from './decoder.ts';
 import { anyMap } from './item-types.ts';
-import { checkWellFormed, storedLimits } from './well-formed.ts';
+import { checkWellFormed, storedLimits, wellFormedSteps } from './well-formed.ts';
 
 export { CborError } from './cursor.ts';
 
@@ -21,15 +21,23 @@ export function decodeCbor(bytes: Buffer): JsonValue {
 
 /**
  * Decodes a map, or null, which counts as an empty map.
- * @param options.source where the bytes are from; stored values may have longer lists than bodies
  * @throws CborError or TooManyValues
  */
-export function decodeCborMap(
-  bytes: Buffer,
-  { source = 'body' }: { readonly source?: 'body' | 'store' } = {},
-): JsonObject {
-  checkWellFormed(bytes, source === 'store' ? storedLimits : undefined);
+export function decodeCborMap(bytes: Buffer): JsonObject {
+  checkWellFormed(bytes);
   const value = decodeWhole(new Decoder(bytes), (decoder) => decoder.whole(anyMap));
+  return (value ?? {}) as JsonObject;
+}
+
+/**
+ * `decodeCborMap` in steps, for a stored value, which may have longer lists than a body.
+ * @throws CborError or TooManyValues
+ */
+export function* decodeStoredCborSteps(bytes: Buffer): Generator<void, JsonObject> {
+  yield* wellFormedSteps(bytes, storedLimits);
+  const decoder = new Decoder(bytes);
+  const value = yield* decoder.mapSteps();
+  checkFault(decoder);
   return (value ?? {}) as JsonObject;
 }
 
@@ -62,6 +70,10 @@ export function decodeCborAs(schema: Schema, bytes: Buffer): TypedCbor {
 /** Decodes, and throws the error of the first fault. */
 function decodeWhole(decoder: Decoder, decode: (decoder: Decoder) => JsonValue): JsonValue {
   const value = decode(decoder);
-  if (decoder.fault !== undefined) throw new CborError(textOfFault(decoder.fault));
+  checkFault(decoder);
   return value;
+}
+
+function checkFault({ fault }: Decoder): void {
+  if (fault !== undefined) throw new CborError(textOfFault(fault));
 }

@@ -6,6 +6,7 @@ import {
   type JsonObject,
   type JsonValue,
   problemText,
+  runInOnePiece,
   setMember,
 } from '@wheelhouse/machinery';
 import { type FoundPaths, goType, resolved, type Schema } from '@wheelhouse/schema';
@@ -29,6 +30,7 @@ import {
 } from './cursor.ts';
 import {
   anyItem,
+  anyMap,
   asNumber,
   byteItem,
   encodings,
@@ -63,6 +65,9 @@ function otherKey(key: JsonValue): FieldKey {
   return { id: `${typeof key}\0${shown}`, shown };
 }
 
+/** Items between two pauses, about a millisecond of work. */
+const itemsPerStep = 512;
+
 /** Decodes well-formed bytes as kube-apiserver's decoder does. */
 export class Decoder extends Cursor {
   /** The fault of the last item. */
@@ -76,6 +81,8 @@ export class Decoder extends Cursor {
   #rawFault: Fault | undefined;
   /** The text form of byte strings according to the nearest enclosing tag. */
   #encoding: 'base64url' | 'base64' | 'hex' | undefined;
+  /** Items decoded in steps. */
+  #items = 0;
 
   constructor(bytes: Buffer, strictness: 'strict' | 'lax' = 'lax') {
     super(bytes);
@@ -87,6 +94,23 @@ export class Decoder extends Cursor {
     const value = this.into(schema);
     this.fault ??= this.#rawFault;
     return value;
+  }
+
+  /** Decodes the only item as a map, like `whole`, in steps if it is one as stored. */
+  *mapSteps(): Generator<void, JsonValue> {
+    if (this.type === major.tag && Number(this.head()) !== selfDescribed) this.at = 0;
+    if (this.type === major.map) return yield* this.#mapOf(anyItem, 'steps');
+    this.at = 0;
+    return this.whole(anyMap);
+  }
+
+  /** Decodes an item of any type in steps, if it has items. */
+  *#anySteps(): Generator<void, JsonValue> {
+    this.#items += 1;
+    if (this.#items % itemsPerStep === 0) yield;
+    this.fault = undefined;
+    if (this.type === major.list) return yield* this.#listOf(anyItem, 'steps');
+    return this.type === major.map ? yield* this.#mapOf(anyItem, 'steps') : this.any();
   }
 
   /** Decodes an item of any type. */
@@ -269,13 +293,17 @@ export class Decoder extends Cursor {
   }
 
   #list(items: Schema): JsonValue[] {
+    return runInOnePiece(this.#listOf(items, 'one piece'));
+  }
+
+  *#listOf(items: Schema, work: 'one piece' | 'steps'): Generator<void, JsonValue[]> {
     const more = this.items();
     const list: JsonValue[] = [];
     let first: Fault | undefined;
     const outer = this.#path;
     while (more()) {
       if (this.unknown !== undefined) this.#path = `${outer}[${list.length}]`;
-      list.push(this.into(items));
+      list.push(work === 'steps' ? yield* this.#anySteps() : this.into(items));
       first ??= this.fault;
     }
     this.#path = outer;
@@ -284,6 +312,10 @@ export class Decoder extends Cursor {
   }
 
   #map(items: Schema): JsonObject {
+    return runInOnePiece(this.#mapOf(items, 'one piece'));
+  }
+
+  *#mapOf(items: Schema, work: 'one piece' | 'steps'): Generator<void, JsonObject> {
     const more = this.items();
     const map: JsonObject = {};
     let first: Fault | undefined;
@@ -297,7 +329,7 @@ export class Decoder extends Cursor {
         continue;
       }
       const outer = this.#enter(name);
-      const value = this.into(items);
+      const value = work === 'steps' ? yield* this.#anySteps() : this.into(items);
       this.#path = outer;
       first ??= this.fault;
       if (this.fault !== undefined) continue;

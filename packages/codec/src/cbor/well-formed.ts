@@ -1,8 +1,11 @@
+import { runInOnePiece } from '@wheelhouse/machinery';
 import { bodyValuesMax, TooManyValues } from '../json-limits.ts';
 import { CborError, Cursor, floatOf, info, major, majorName } from './cursor.ts';
 
 const levelsMax = 64;
 const itemsMax = 1024;
+/** Items between two pauses, less than a millisecond of work. */
+const itemsPerStep = 1024;
 
 /** Limits on CBOR. */
 export interface CborLimits {
@@ -30,10 +33,15 @@ export const notAccepted = (type: number, what: string): string =>
  * these errors are reported first.
  * @throws CborError or TooManyValues
  */
-export function checkWellFormed(bytes: Buffer, limits: CborLimits = bodyLimits): void {
+export function checkWellFormed(bytes: Buffer): void {
+  runInOnePiece(wellFormedSteps(bytes, bodyLimits));
+}
+
+/** `checkWellFormed` in steps, with other limits. */
+export function* wellFormedSteps(bytes: Buffer, limits: CborLimits): Generator<void, void> {
   if (bytes.length === 0) throw new CborError('EOF');
   const check = new Check(bytes, limits);
-  check.item(0);
+  yield* check.item(0);
   const left = bytes.length - check.at;
   if (left > 0) {
     throw new CborError(`cbor: ${left} bytes of extraneous data starting at index ${check.at}`);
@@ -50,14 +58,21 @@ class Check extends Cursor {
   }
 
   /** Checks an item at a level of nesting. */
-  item(level: number): void {
+  *item(level: number): Generator<void, void> {
+    const rest = this.#begin(level);
+    if (rest !== undefined) yield* rest;
+  }
+
+  /** Checks an item without items of its own; returns the work on those of another one. */
+  #begin(level: number): Generator<void, void> | undefined {
     this.#values += 1;
     const { valuesMax } = this.#limits;
     if (this.#values > valuesMax) throw new TooManyValues(valuesMax);
     const { type, argument } = this.checkedHead();
+    if (type === major.list || type === major.map) return this.#items(type, argument, level + 1);
+    if (type === major.tag) return this.#tagged(argument, level);
     if (type === major.bytes || type === major.text) this.#string(type, argument);
-    else if (type === major.list || type === major.map) this.#items(type, argument, level + 1);
-    else if (type === major.tag) this.#tagged(argument, level);
+    return undefined;
   }
 
   /** Reads and validates a head. */
@@ -106,7 +121,7 @@ class Check extends Cursor {
       if ((this.next & 0x1f) === info.endless) {
         throw new CborError(`cbor: ${whole} chunk is not definite-length`);
       }
-      this.item(0);
+      this.#begin(0);
     }
   }
 
@@ -116,20 +131,22 @@ class Check extends Cursor {
     return !this.isStop();
   }
 
-  #items(type: number, argument: number | bigint, level: number): void {
+  *#items(type: number, argument: number | bigint, level: number): Generator<void, void> {
     checkLevel(level);
     const itemsPerEntry = type === major.map ? 2 : 1;
-    if (this.info !== info.endless) {
+    const isEndless = this.info === info.endless;
+    if (!isEndless) {
       checkLength(type, argument, 'it would cause integer overflow');
       this.#checkCount(type, Number(argument));
-      for (let left = Number(argument) * itemsPerEntry; left > 0; left -= 1) this.item(level);
-      return;
     }
+    const total = Number(argument) * itemsPerEntry;
     let count = 0;
-    while (this.#hasMore()) {
-      this.item(level);
+    while (isEndless ? this.#hasMore() : count < total) {
+      const rest = this.#begin(level);
+      if (rest !== undefined) yield* rest;
+      if (this.#values % itemsPerStep === 0) yield;
       count += 1;
-      this.#checkCount(type, Math.floor(count / itemsPerEntry));
+      if (isEndless) this.#checkCount(type, Math.floor(count / itemsPerEntry));
     }
     if (count % itemsPerEntry !== 0) throw unexpectedStop();
   }
@@ -142,7 +159,7 @@ class Check extends Cursor {
   }
 
   /** Checks tags and the item after them; each tag except the innermost counts as a level. */
-  #tagged(number: number | bigint, level: number): void {
+  *#tagged(number: number | bigint, level: number): Generator<void, void> {
     let tag = Number(number);
     let within = level;
     for (;;) {
@@ -153,7 +170,7 @@ class Check extends Cursor {
       within += 1;
       checkLevel(within);
     }
-    this.item(within);
+    yield* this.item(within);
   }
 }
 

@@ -1,12 +1,12 @@
 import {
-  decodeCborMap,
   decodeMessage,
   decodeMessageSteps,
+  decodeStoredCborSteps,
   encodeCbor,
   encodeCborSteps,
   encodeEnvelope,
   encodeEnvelopeSteps,
-  encodeJsonBriefly,
+  encodeJsonSteps,
   isEnvelope,
   isSelfDescribedCbor,
   openEnvelope,
@@ -229,7 +229,7 @@ export function encodedStore(options: {
   function* readAny(value: Buffer, key: string): Generator<void, ReadValue> {
     const encoding = encodingOf(value);
     if (!isBuiltin(key)) {
-      return { shown: readCustom(value), isCurrent: encoding === encodings.custom };
+      return { shown: yield* readCustom(value), isCurrent: encoding === encodings.custom };
     }
     const { shown, isSame, type } = yield* readBuiltin(versions, { value, key });
     if (encoding === encodings.builtin) return { shown, isCurrent: isSame };
@@ -327,18 +327,18 @@ function* decoded(
   }
   const isCbor = isSelfDescribedCbor(value);
   if (!isCbor) yield* parseAhead(value);
-  const object = isCbor ? decodeCborMap(value, { source: 'store' }) : parseWrittenJson(value);
+  const object = isCbor ? yield* decodeStoredCborSteps(value) : parseWrittenJson(value);
   if (!isObject(object)) throw new Error('the stored value is not an object');
   return { stored: versions.of(key, typeOf(object)), object, work };
 }
 
 /** Decodes a custom object to JSON; its definition gives it its form. */
-function readCustom(value: Buffer): Buffer {
+function* readCustom(value: Buffer): Generator<void, Buffer> {
   switch (encodingOf(value)) {
     case 'protobuf':
       throw new Error('an object of a custom kind has no protobuf form');
     case 'cbor':
-      return encodeJsonBriefly(decodeCborMap(value, { source: 'store' }));
+      return yield* encodeJsonSteps(yield* decodeStoredCborSteps(value));
     case 'json':
       return value;
   }

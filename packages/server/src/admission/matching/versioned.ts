@@ -12,13 +12,14 @@ import {
   type ApiObject,
   apiVersionOf,
   asApiObject,
-  cloneJson,
+  cloneJsonSteps,
   internalError,
   type JsonObject,
   type MaybePromise,
+  runInSlices,
   textOf,
 } from '@wheelhouse/machinery';
-import { DecodeError, decodeTyped, type FoundPaths, type Schema } from '@wheelhouse/schema';
+import { DecodeError, decodeTypedSteps, type FoundPaths, type Schema } from '@wheelhouse/schema';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import { ConversionFailure } from '../../registry/conversion/views.ts';
 import type { AdmissionTools } from '../tools.ts';
@@ -32,18 +33,26 @@ export interface Served {
 }
 
 /**
- * Returns a copy of the object in the version that a resource serves. The object may be in any of
- * its versions, including the stored one; an object of another kind, such as a Scale or Eviction,
- * has no other versions here. The failure of a conversion webhook becomes an internal error, as in
- * kube-apiserver.
+ * Returns a copy of the object in the version that a resource serves, made in slices. The object may
+ * be in any of its versions, including the stored one; an object of another kind, such as a Scale or
+ * Eviction, has no other versions here. The failure of a conversion webhook becomes an internal
+ * error, as in kube-apiserver.
  */
 export function convertTo(
   object: ApiObject,
   target: Served,
+  tools: Pick<AdmissionTools, 'clock' | 'snapshot'>,
+): MaybePromise<ApiObject> {
+  const copy = runInSlices(cloneJsonSteps<ApiObject>(object), tools.clock);
+  const convert = (whole: ApiObject) => convertCopy(whole, target, tools.snapshot());
+  return copy instanceof Promise ? copy.then(convert) : convert(copy);
+}
+
+function convertCopy(
+  copy: ApiObject,
+  { def, version }: Served,
   snapshot: CatalogueSnapshot,
 ): MaybePromise<ApiObject> {
-  const { def, version } = target;
-  const copy = cloneJson(object);
   const apiVersion = apiVersionIn(def, version);
   if (copy.apiVersion === apiVersion) return copy;
   const { storage } = def;
@@ -101,9 +110,9 @@ export function formByRules(
 
 /**
  * An object that was changed from outside, in the form of its kind: types checked, unknown members
- * dropped, defaults set. May modify the given object. Throws DecodeError.
+ * dropped, defaults set, in steps. May modify the given object. Throws DecodeError.
  */
-export function reshaped(
+export function* reshapedSteps(
   object: JsonObject,
   at: {
     readonly served: Served;
@@ -111,18 +120,19 @@ export function reshaped(
     /** Receives the fields that a built-in type does not have. */
     readonly unknown?: FoundPaths;
   },
-): ApiObject {
+): Generator<void, ApiObject> {
   const { served, kind, unknown } = at;
   const { def, version } = served;
   if (kind.kind !== def.kind) {
-    return asApiObject(decodeTyped(schemaFor({ served, kind }))(object, unknown));
+    return asApiObject(yield* decodeTypedSteps(schemaFor({ served, kind }), object, { unknown }));
   }
   if (version.decode !== undefined) {
     version.decode(object);
     return asApiObject(object);
   }
-  const decoded = asApiObject(decodeTyped(version.schema)(object, unknown));
-  version.defaults?.(decoded);
+  const decoded = asApiObject(yield* decodeTypedSteps(version.schema, object, { unknown }));
+  if (version.defaultSteps === undefined) version.defaults?.(decoded);
+  else yield* version.defaultSteps(decoded);
   return decoded;
 }
 

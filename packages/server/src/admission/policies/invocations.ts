@@ -243,9 +243,8 @@ export class PolicySubject {
 
   async #convert(form: Served): Promise<ConvertedObjects> {
     const { call, tools } = this.#reviewed;
-    const snapshot = tools.snapshot();
     const convert = async (object: ApiObject | undefined) =>
-      object === undefined ? undefined : convertTo(object, form, snapshot);
+      object === undefined ? undefined : convertTo(object, form, tools);
     try {
       const [object, old] = await Promise.all([convert(call.object), convert(call.old)]);
       return { object, old };

@@ -13,29 +13,31 @@ import {
   BoundedTexts,
   type Clock,
   type Counter,
+  cloneJsonSteps,
   forbidden,
   internalError,
   isObject,
   type JsonObject,
   type JsonValue,
-  jsonEqual,
+  jsonEqualSteps,
   longerPath,
   type MetricRegistry,
   problemText,
+  runInSlices,
   StatusError,
   WorkExceeded,
 } from '@wheelhouse/machinery';
 import { DecodeError, FoundPaths, type Schema } from '@wheelhouse/schema';
 import {
-  applyJsonPatch,
   fitting,
   type JsonPatchOperation,
-  merge,
+  jsonPatchWork,
+  mergeSteps,
   PatchError,
   resourceType,
   TypedError,
   type ValueType,
-  validateTyped,
+  validateTypedSteps,
 } from '@wheelhouse/structured-merge';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import { groupResourceOf } from '../../registry/registry.ts';
@@ -55,7 +57,7 @@ import {
   convertTo,
   type ReviewedRequest,
   replaceContent,
-  reshaped,
+  reshapedSteps,
   type Served,
   schemaFor,
   withType,
@@ -195,8 +197,8 @@ async function changeWith(
       const at = { compiled: mutations, inputs, clock, object, served: form, kind };
       const result = await mutated(mutation, at);
       record('no_error');
-      if (jsonEqual(result, object)) continue;
-      replaceContent(call.object, await convertTo(result, call.target, tools.snapshot()));
+      if (await runInSlices(jsonEqualSteps(result, object), clock)) continue;
+      replaceContent(call.object, await convertTo(result, call.target, tools));
       changed = true;
     } catch (error) {
       record('invalid_error');
@@ -306,16 +308,14 @@ async function mutated(
     readonly kind: KindFact;
   },
 ): Promise<ApiObject> {
-  const { object, served, kind } = at;
+  const { kind, clock } = at;
   const value = await evaluated(mutation, at);
   const isPatch = mutation.type === 'JSONPatch';
   try {
-    if (isPatch) {
-      const changed = patched(object, operationsOf(value));
-      return changed === undefined ? object : strictlyReshaped(changed, { served, kind });
-    }
-    const schema = schemaFor({ served, kind });
-    return reshaped(withConfiguration(object, configurationOf(value), schema), { served, kind });
+    const steps = isPatch
+      ? patchedSteps(operationsOf(value), at)
+      : configuredSteps(configurationOf(value), at);
+    return await runInSlices(steps, clock);
   } catch (error) {
     if (error instanceof CelError) throw new MutationError(error.message);
     if (!(error instanceof DecodeError)) throw error;
@@ -325,13 +325,23 @@ async function mutated(
   }
 }
 
-/** The object of a JSON patch. Throws 500 if it has fields that its kind does not have. */
-function strictlyReshaped(
-  changed: JsonObject,
-  at: { readonly served: Served; readonly kind: KindFact },
-): ApiObject {
+/** An object, and how it is served. */
+interface Subject {
+  readonly object: ApiObject;
+  readonly served: Served;
+  readonly kind: KindFact;
+}
+
+/** The object after a JSON patch. Throws 500 if it has fields that its kind does not have. */
+function* patchedSteps(
+  operations: readonly JsonPatchOperation[],
+  { object, served, kind }: Subject,
+): Generator<void, ApiObject> {
+  const at = { served, kind };
+  const changed = yield* patched(object, operations);
+  if (changed === undefined) return object;
   const unknown = new FoundPaths();
-  const result = reshaped(withType(changed, at), { ...at, unknown });
+  const result = yield* reshapedSteps(withType(changed, at), { ...at, unknown });
   if (unknown.count === 0) return result;
   const problems = unknown.paths.map((path) => problemText({ code: 'unknown field', path }));
   throw internalError(problemText({ code: 'strict', problems }));
@@ -413,12 +423,13 @@ function patchValue(value: Value): JsonValue {
 }
 
 /** Undefined if a test of the patch failed: then nothing changes. */
-function patched(
+function* patched(
   object: ApiObject,
   operations: readonly JsonPatchOperation[],
-): JsonObject | undefined {
+): Generator<void, JsonObject | undefined> {
   try {
-    const result = applyJsonPatch(object, operations, { rules: 'lenient', absent: 'nothing' });
+    const copy = yield* cloneJsonSteps<JsonValue>(object);
+    const result = yield* jsonPatchWork(copy, operations, { rules: 'lenient', absent: 'nothing' });
     if (isObject(result)) return result;
     throw new MutationError('JSON Patch: the result is not an object');
   } catch (error) {
@@ -436,16 +447,26 @@ class MutationError extends Error {}
  * Merges an apply configuration into the object like server-side apply, but without owners. Throws
  * MutationError for one that does not fit, or would replace an atomic value.
  */
-function withConfiguration(
+function* configuredSteps(
+  configuration: JsonObject,
+  { object, served, kind }: Subject,
+): Generator<void, ApiObject> {
+  const at = { served, kind };
+  const merged = yield* mergedSteps(object, configuration, schemaFor(at));
+  return yield* reshapedSteps(merged, at);
+}
+
+function* mergedSteps(
   object: ApiObject,
   configuration: JsonObject,
   schema: Schema,
-): JsonObject {
+): Generator<void, JsonObject> {
   const { apiVersion, kind } = object;
   const patch: JsonObject = { ...configuration, apiVersion, kind };
   const type = resourceType(schema, schemaOf('meta.v1.ObjectMeta'));
-  explained('failed to convert patch object to typed object', () =>
-    validateTyped(type, patch, { allowDuplicates: false, nulls: 'refused' }),
+  yield* explained(
+    'failed to convert patch object to typed object',
+    validateTypedSteps(type, patch, { allowDuplicates: false, nulls: 'refused' }),
   );
   const atomics = new BoundedTexts('path');
   findAtomics(type, patch, { path: '', atomics });
@@ -455,16 +476,17 @@ function withConfiguration(
       `error applying patch: invalid ApplyConfiguration: ${problem}: ${atomics.list.join(', ')}`,
     );
   }
-  explained('failed to convert original object to typed object', () =>
-    validateTyped(type, object, { allowDuplicates: false }),
+  yield* explained(
+    'failed to convert original object to typed object',
+    validateTypedSteps(type, object, { allowDuplicates: false }),
   );
-  const merged = explained('failed to merge patch', () => merge(type, object, patch));
+  const merged = yield* explained('failed to merge patch', mergeSteps(type, object, patch));
   return isObject(merged) ? merged : object;
 }
 
-function explained<T>(problem: string, step: () => T): T {
+function* explained<T>(problem: string, steps: Generator<void, T>): Generator<void, T> {
   try {
-    return step();
+    return yield* steps;
   } catch (error) {
     if (!(error instanceof TypedError)) throw error;
     throw new MutationError(`error applying patch: ${problem}: ${error.message}`);

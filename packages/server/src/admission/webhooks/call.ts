@@ -271,9 +271,8 @@ function askedOf(
 ): MaybePromise<ConvertedCall> {
   const { facts, served, tools } = at;
   const { def, version } = served;
-  const snapshot = tools.snapshot();
   const convert = (object: AdmissionCall['object']) =>
-    object === undefined ? undefined : convertTo(object, served, snapshot);
+    object === undefined ? undefined : convertTo(object, served, tools);
   const withObjects = (
     object: ConvertedCall['object'],
     old: ConvertedCall['old'],

@@ -2,22 +2,27 @@ import { answerLimits, decodeJsonInSlices, encodeJson } from '@wheelhouse/codec'
 import {
   type ApiObject,
   type Clock,
-  cloneJson,
   cloneJsonSteps,
   errorText,
   internalError,
   isObject,
   type JsonObject,
   type JsonValue,
-  jsonEqual,
+  jsonEqualSteps,
   runInSlices,
   timedOut,
   WorkExceeded,
 } from '@wheelhouse/machinery';
-import { DecodeError, decodeTyped } from '@wheelhouse/schema';
+import { DecodeError, decodeTypedSteps } from '@wheelhouse/schema';
 import { jsonPatchWork, PatchError, parseJsonPatch } from '@wheelhouse/structured-merge';
 import type { AdmissionCall } from '../../registry/contract.ts';
-import { convertTo, replaceContent, reshaped, schemaFor, withType } from '../matching/versioned.ts';
+import {
+  convertTo,
+  replaceContent,
+  reshapedSteps,
+  schemaFor,
+  withType,
+} from '../matching/versioned.ts';
 import { Reinvocable } from '../reinvocation.ts';
 import type { AdmissionTools } from '../tools.ts';
 import {
@@ -96,8 +101,7 @@ async function change(invocation: Invocation, run: Run, index: number): Promise<
   const { target } = call;
   const isOwn =
     invocation.served.version === target.version && invocation.served.def === target.def;
-  const snapshot = tools.snapshot();
-  const content = isOwn ? patched.object : convertTo(patched.object, target, snapshot);
+  const content = isOwn ? patched.object : convertTo(patched.object, target, tools);
   replaceContent(call.object, content instanceof Promise ? await content : content);
   return true;
 }
@@ -153,18 +157,20 @@ async function patchedBy(
   }
   try {
     const at = { served, kind: convertedCall.kind };
-    const work = function* () {
-      return yield* jsonPatchWork(yield* cloneJsonSteps(object), operations, { rules: 'lenient' });
-    };
-    const patch = async () => {
-      const patched = await runInSlices(work(), clock);
+    const patch = function* () {
+      const copy = yield* cloneJsonSteps<JsonValue>(object);
+      const patched = yield* jsonPatchWork(copy, operations, { rules: 'lenient' });
       if (!isObject(patched)) throw new DecodeError('the patched object is not an object');
       return withType(patched, at);
     };
-    const result = reshaped(await patch(), at);
-    // Defaults may restore what the patch removed.
-    const isChanged = !jsonEqual(result, object) || differs(await patch(), object, at);
-    return { object: result, operations: value, isChanged };
+    const work = function* (): Generator<void, Patched> {
+      const result = yield* reshapedSteps(yield* patch(), at);
+      // Defaults may restore what the patch removed.
+      const isChanged =
+        !(yield* jsonEqualSteps(result, object)) || (yield* differs(yield* patch(), object, at));
+      return { object: result, operations: value, isChanged };
+    };
+    return await runInSlices(work(), clock);
   } catch (error) {
     const isRefused = error instanceof PatchError || error instanceof WorkExceeded;
     if (isRefused || error instanceof DecodeError) {
@@ -175,14 +181,17 @@ async function patchedBy(
 }
 
 /** Whether two objects differ before defaults are set, as kube-apiserver decodes them. */
-function differs(
+function* differs(
   patched: JsonObject,
   object: JsonObject,
   at: Parameters<typeof schemaFor>[0],
-): boolean {
-  if (at.served.def.behavior.bodies === 'unstructured') return !jsonEqual(patched, object);
-  const decode = decodeTyped(schemaFor(at));
-  return !jsonEqual(decode(patched), decode(cloneJson(object)));
+): Generator<void, boolean> {
+  if (at.served.def.behavior.bodies === 'unstructured') {
+    return !(yield* jsonEqualSteps(patched, object));
+  }
+  const schema = schemaFor(at);
+  const before = yield* decodeTypedSteps(schema, yield* cloneJsonSteps(object));
+  return !(yield* jsonEqualSteps(yield* decodeTypedSteps(schema, patched), before));
 }
 
 async function readPatch(
