@@ -36,6 +36,7 @@ const wrappers: readonly [string, (store: Store) => Store][] = [
         choose: chooseTransformers([], {
           observerOf: () => ({ now: () => 0, observe: () => {} }),
           kms: () => ({ prefix: '', transformer: identity }),
+          clock: { monotonic: () => 0 },
         }),
       }),
   ],

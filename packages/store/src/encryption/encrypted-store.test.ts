@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { type MaybePromise, nextTurn, systemClock } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import type { StoreEvent } from '../contract.ts';
 import { createMemoryStore } from '../memory/memory-store.ts';
@@ -11,7 +12,11 @@ const key = (name: string, bytes = 32): NamedKey => ({ name, secret: randomBytes
 const noKms = () => {
   throw new Error('no KMS here');
 };
-const quiet = { observerOf: () => ({ now: () => 0, observe: () => {} }), kms: noKms };
+const quiet = {
+  observerOf: () => ({ now: () => 0, observe: () => {} }),
+  kms: noKms,
+  clock: systemClock,
+};
 const resourceOf = (at: string) => at.split('/')[2] ?? '';
 const choosing = (...providers: Provider[]) =>
   chooseTransformers([{ resources: ['*.*'], providers }], quiet);
@@ -23,6 +28,33 @@ storeSuite({
     const store = encryptedStore(createMemoryStore(), { resourceOf, choose });
     return { store, dispose: () => store.close() };
   },
+});
+
+test('TRUST-2: secretbox seals and opens a large value over several turns', async () => {
+  let nowMs = 0;
+  // Every look at the clock finds that the slice of this turn is over.
+  const clock = { monotonic: () => (nowMs += 10) };
+  const providers: Provider[] = [{ type: 'secretbox', keys: [key('one')] }];
+  const choose = chooseTransformers([{ resources: ['*.*'], providers }], { ...quiet, clock });
+  const store = encryptedStore(createMemoryStore(), { resourceOf, choose });
+  const value = randomBytes(2 ** 20);
+  const turnsOf = async <T>(work: () => MaybePromise<T>) => {
+    let turns = 0;
+    let isDone = false;
+    const result = Promise.resolve(work()).finally(() => {
+      isDone = true;
+    });
+    while (!isDone) {
+      turns += 1;
+      await nextTurn();
+    }
+    return { turns, result: await result };
+  };
+  const put = await turnsOf(() => store.put({ key: '/registry/a/b', value, expect: 0 }));
+  expect(put.result.ok).toBe(true);
+  const got = await turnsOf(() => store.get('/registry/a/b'));
+  expect(got.result?.value.equals(value)).toBe(true);
+  for (const { turns } of [put, got]) expect(turns).toBeGreaterThanOrEqual(16);
 });
 
 test('TRUST-2: a range is decrypted in steps', async () => {

@@ -1,5 +1,6 @@
 import {
   appendAll,
+  type Clock,
   emptyOrderedMap,
   errorText,
   type MaybePromise,
@@ -41,12 +42,15 @@ export function chooseTransformers(
   options: {
     readonly observerOf: (resource: string) => TransformationObserver;
     readonly kms: (settings: KmsSettings) => Prefixed;
+    readonly clock: Pick<Clock, 'monotonic'>;
   },
 ): ChooseTransformer {
   const lists = new Map<string, Prefixed[]>();
   for (const { resources, providers } of rules) {
     const added = providers.map((provider) =>
-      provider.type === 'kms' ? options.kms(provider) : providerTransformer(provider),
+      provider.type === 'kms'
+        ? options.kms(provider)
+        : providerTransformer(provider, options.clock),
     );
     for (const name of resources.map(fullName)) {
       lists.set(name, [...(lists.get(name) ?? []), ...added]);

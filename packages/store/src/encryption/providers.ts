@@ -1,6 +1,13 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
-import { secretbox } from '@noble/ciphers/salsa.js';
-import { type Cipher, type Prefixed, prefixTransformer } from './transformer.ts';
+import {
+  type Clock,
+  type MaybePromise,
+  pacedBytesMin,
+  runInOnePiece,
+  runInSlices,
+} from '@wheelhouse/machinery';
+import { openSteps, sealSteps } from './secretbox.ts';
+import { type Cipher, type Prefixed, prefixTransformer, type Transformer } from './transformer.ts';
 
 /** A key of a provider; its name precedes each value that it encrypted. */
 export interface NamedKey {
@@ -119,22 +126,31 @@ function withoutPadding(padded: Buffer): Buffer {
   return padded.subarray(0, end);
 }
 
-/** Stores a random nonce followed by NaCl's secretbox. */
-function secretBox(secret: Buffer): Cipher {
+const boxNonceBytes = 24;
+
+/** Stores a random nonce followed by NaCl's secretbox, which takes steps for a large value. */
+function secretBox(key: Buffer, clock: Pick<Clock, 'monotonic'>): Transformer {
+  const run = <Result>(steps: Iterator<void, Result>, bytes: number): MaybePromise<Result> =>
+    bytes < pacedBytesMin ? runInOnePiece(steps) : runInSlices(steps, clock);
   return {
     seal(value) {
-      const nonce = randomBytes(nonceBytes);
-      return Buffer.concat([nonce, sealBox(value, { key: secret, nonce })]);
+      const nonce = randomBytes(boxNonceBytes);
+      const join = (box: Buffer) => Buffer.concat([nonce, box]);
+      const box = run(sealSteps(value, { key, nonce }), value.length);
+      return box instanceof Promise ? box.then(join) : join(box);
     },
     open(stored) {
-      if (stored.length < nonceBytes + 16) throw tooShort();
-      const nonce = stored.subarray(0, nonceBytes);
-      const value = openBox(stored.subarray(nonceBytes), { key: secret, nonce });
-      // kube-apiserver's message for a box that cannot be opened.
-      if (value === undefined) {
-        throw new Error('output array was not large enough for encryption');
-      }
-      return { value, isStale: false };
+      if (stored.length < boxNonceBytes + 16) throw tooShort();
+      const nonce = stored.subarray(0, boxNonceBytes);
+      const opened = (value: Buffer | undefined) => {
+        // kube-apiserver's message for a box that cannot be opened.
+        if (value === undefined) {
+          throw new Error('output array was not large enough for encryption');
+        }
+        return { value, isStale: false };
+      };
+      const value = run(openSteps(stored.subarray(boxNonceBytes), { key, nonce }), stored.length);
+      return value instanceof Promise ? value.then(opened) : opened(value);
     },
   };
 }
@@ -145,13 +161,16 @@ const kinds = {
   secretbox: { make: secretBox, label: 'Secretbox' },
 } as const;
 
-/** The transformer of a provider, with the prefix of its values. */
-export function providerTransformer(provider: KeyedProvider): Prefixed {
+/** The transformer of a provider, with the prefix of its values. The clock times long steps. */
+export function providerTransformer(
+  provider: KeyedProvider,
+  clock: Pick<Clock, 'monotonic'>,
+): Prefixed {
   if (provider.type === 'identity') return { prefix: '', transformer: identity };
   const { make, label } = kinds[provider.type];
   const byKey = provider.keys.map(({ name, secret }) => ({
     prefix: `${name}:`,
-    transformer: make(secret),
+    transformer: make(secret, clock),
   }));
   return {
     prefix: `k8s:enc:${provider.type}:v1:`,
@@ -160,33 +179,3 @@ export function providerTransformer(provider: KeyedProvider): Prefixed {
     }),
   };
 }
-
-/** Length of the nonce, which is unique to each box and not secret. */
-const nonceBytes = 24;
-
-interface BoxParameters {
-  /** 32 bytes. */
-  readonly key: Buffer;
-  readonly nonce: Buffer;
-}
-
-/**
- * Seals a text like NaCl's secretbox, with XSalsa20 and Poly1305, which Node's crypto lacks.
- * Returns a tag of 16 bytes and as many bytes as the text has.
- */
-export function sealBox(text: Buffer, { key, nonce }: BoxParameters): Buffer {
-  return bufferOf(secretbox(key, nonce).seal(text));
-}
-
-/** Opens a box; undefined if it was sealed with another key or nonce, or was changed. */
-export function openBox(box: Buffer, { key, nonce }: BoxParameters): Buffer | undefined {
-  const opener = secretbox(key, nonce);
-  try {
-    return bufferOf(opener.open(box));
-  } catch {
-    return undefined;
-  }
-}
-
-const bufferOf = ({ buffer, byteOffset, byteLength }: Uint8Array) =>
-  Buffer.from(buffer, byteOffset, byteLength);

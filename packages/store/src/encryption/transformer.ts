@@ -3,7 +3,8 @@ import { CallError, statusName } from '../etcd/errors.ts';
 
 /**
  * Encrypts values for the store and decrypts them. A context is a text to which the ciphertext is
- * bound: the value's key. Returns a promise only if a KMS plugin must be called.
+ * bound: the value's key. Returns a promise only if a KMS plugin must be called, or if the work on
+ * a large value takes several turns of the event loop.
  */
 export interface Transformer {
   seal(value: Buffer, context: string): MaybePromise<Buffer>;

@@ -152,7 +152,7 @@ function createReader(options: {
     const rules = await parsing(file, () => loadEncryptionConfiguration(text, { dialect, reload }));
     try {
       const kms = await openKmsProviders(rules, { clock, meter, onFailed, onRecovered, v1 });
-      return { choose: chooseTransformers(rules, { observerOf, kms: kms.of }), kms };
+      return { choose: chooseTransformers(rules, { observerOf, kms: kms.of, clock }), kms };
     } catch (error) {
       throw new Error(`error while building transformers: ${errorText(error)}`);
     }
