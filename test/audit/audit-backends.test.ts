@@ -316,7 +316,7 @@ describe('start', () => {
     ],
     [
       '--audit-webhook-batch-throttle-qps=a',
-      'invalid argument "a" for "--audit-webhook-batch-throttle-qps" flag: "a" is not a number',
+      'invalid argument "a" for "--audit-webhook-batch-throttle-qps" flag: strconv.ParseFloat: parsing "a": invalid syntax',
     ],
   ])('OPS-2: %s is refused', (flag, message) => {
     const files = ['--audit-policy-file=p', '--audit-log-path=l', '--audit-webhook-config-file=w'];

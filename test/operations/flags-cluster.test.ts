@@ -119,6 +119,6 @@ describe('flags of the cluster around a server', () => {
       '--kubelet-certificate-authority=/nowhere/ca.crt',
       '--kubelet-certificate-authority: open /nowhere/ca.crt: no such file or directory',
     ],
-    ['--kubelet-timeout=5', '"5" is not a duration'],
+    ['--kubelet-timeout=5', 'missing unit in duration "5"'],
   ])('OPS-4: %s stops the start', (flag, message) => refuses(message, flag));
 });

@@ -56,7 +56,7 @@ describe('metrics by flags', () => {
       '--allow-metric-labels=m=v',
       '--allow-metric-labels must have a list of kv pair with format `metricName,labelName=labelValue, labelValue,...`',
     ],
-    ['--allow-metric-labels=m', 'malformed pair, expect string=string'],
+    ['--allow-metric-labels=m', 'm must be formatted as key=value'],
     ['--allow-metric-labels-manifest=/nowhere/m.yaml', 'open /nowhere/m.yaml: no such file'],
     ['--logging-format=xml', 'format: Invalid value: "xml": Unsupported log format'],
     ['--version=v1.2.3', '--version" flag: this server has one version, true or raw shows it'],

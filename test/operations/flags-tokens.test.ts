@@ -101,7 +101,7 @@ describe('token lifetimes', () => {
       '--service-account-max-token-expiration=1193047h',
       'the service-account-max-token-expiration must be between 1 hour and 2^32 seconds',
     ],
-    ['--service-account-max-token-expiration=long', '"long" is not a duration'],
+    ['--service-account-max-token-expiration=long', 'invalid duration "long"'],
     [
       '--service-account-signing-endpoint=/run/signer.sock',
       'setting `--service-account-signing-endpoint` requires enabling ExternalServiceAccountTokenSigner feature gate',

@@ -123,7 +123,7 @@ describe('TLS by flags', () => {
       '--tls-sni-cert-key=/nowhere/a.crt,/nowhere/a.key',
       '--tls-sni-cert-key: open /nowhere/a.crt: no such file or directory',
     ],
-    ['--disable-http2-serving=maybe', '"maybe" is not a boolean'],
+    ['--disable-http2-serving=maybe', 'parsing "maybe": invalid syntax'],
   ])('OPS-4: %s stops the start', (flag, message) => refuses(message, flag));
 
   test('OPS-4: a key that does not match its certificate stops the start', async () => {

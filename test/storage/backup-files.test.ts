@@ -132,6 +132,11 @@ describe('destinations that a restore rejects', () => {
     const none = refusal(await wheelhouse('backup', '--data-dir', bench.at('no'), '--to', to));
     expect(none).toBe(`${bench.at('no')} has no store`);
     expect(existsSync(bench.at('no'))).toBe(false);
+    mkdirSync(bench.at('no/store'), { recursive: true });
+    const empty = refusal(await wheelhouse('backup', '--data-dir', bench.at('no'), '--to', to));
+    expect(empty).toBe(`${bench.at('no')}/store has no data`);
+    expect(readdirSync(bench.at('no/store'))).not.toContain('log');
+    expect(existsSync(to)).toBe(false);
   });
 
   test('STORE-5: leftovers of an interrupted restore are removed by the next one', async () => {
@@ -170,6 +175,9 @@ describe('destinations that a restore rejects', () => {
     const either = 'specify either --data-dir, or --kubeconfig for a running server';
     expect(await wrong('backup', '--to', to)).toBe(either);
     expect(await wrong('backup', '--to', to, '--data-dir=d', '--kubeconfig=k')).toBe(either);
+    expect(await wrong('backup', '--to', to, '--data-dir=d', '--context=c')).toBe(
+      '--context has no use without --kubeconfig',
+    );
     expect(await wrong('restore', '--from', to)).toContain('--data-dir is required');
     expect(await wrong('restore', '--data-dir', to)).toContain('--from is required');
     expect(await wrong('restore', '--to', to)).toBe('unknown flag: --to');

@@ -48,6 +48,14 @@ async function check(server: TestServer, objects: Record<string, ApiObject[]>): 
   }
 }
 
+/** The content of a directory's files, except of the lock. */
+const filesIn = (directory: string): Record<string, string> =>
+  Object.fromEntries(
+    readdirSync(directory)
+      .filter((name) => name !== 'lock')
+      .map((name) => [name, readFileSync(join(directory, name)).toString('base64')]),
+  );
+
 /** The data contains Events, which would expire during a test. */
 const keepsEvents = { eventTtlMs: 0 };
 
@@ -77,6 +85,21 @@ describe.each(commits)('data of commit %s', (commit) => {
     await check(restored, Object.fromEntries(others));
   });
 });
+
+test.each(commits)(
+  'STORE-5: a backup of data of commit %s does not change them',
+  async (commit) => {
+    const { path, objects } = oldDirectory(commit);
+    const before = filesIn(join(path, 'store'));
+    const to = bench.at('backup');
+    writeFileSync(`${to}.999999999.older.partial`, 'of a process that is gone');
+    await succeed('backup', '--data-dir', path, '--to', to);
+    expect(filesIn(join(path, 'store'))).toEqual(before);
+    expect(readdirSync(bench.at('.')).sort()).toEqual(['backup', 'data']);
+    await succeed('restore', '--from', to, '--data-dir', bench.at('new'));
+    await check(await bench.serve('new', keepsEvents), objects);
+  },
+);
 
 describe('data of a newer server', () => {
   /** Marks a store with the format of the next layout. */

@@ -44,9 +44,9 @@ describe('a command line', () => {
   test.each([
     ['--other', 'unknown flag: --other'],
     ['--constructor', 'unknown flag: --constructor'],
-    ['-ix', "unknown shorthand flag: 'x' in -ix"],
+    ['-ixt', "unknown shorthand flag: 'x' in -xt"],
     ['--name', 'flag needs an argument: --name'],
-    ['-in', "flag needs an argument: 'n' in -in"],
+    ['-in', "flag needs an argument: 'n' in -n"],
   ])('%s is rejected', (line, message) => {
     expect(() => parseCommandLine(line.split(' '), forms)).toThrow(message);
   });

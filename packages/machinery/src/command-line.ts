@@ -1,4 +1,6 @@
 import { appendAll } from './base/lists.ts';
+import { goQuoted } from './meta/go-values.ts';
+import { problemText } from './meta/wording.ts';
 
 /** An invalid command line. The message is one line for the user. */
 export class FlagError extends Error {}
@@ -12,12 +14,19 @@ export interface FlagForm {
    * argument; the letters of flags with it can be combined: `-it`.
    */
   readonly bare?: string;
+  /**
+   * Returns the items of a value; the value itself if absent. Throws FlagError with the reason for
+   * a malformed value.
+   */
+  readonly read?: (text: string) => readonly string[];
 }
 
 /** A parsed command line. */
 export interface CommandLine {
-  /** Values by the long name of the flag, in order. */
+  /** The items of all values by the long name of the flag, in order. */
   readonly values: ReadonlyMap<string, readonly string[]>;
+  /** The long names and values of the flags as written, in order. */
+  readonly written: readonly (readonly [name: string, value: string])[];
   /** The arguments that are neither flags nor their values. */
   readonly words: readonly string[];
   /** Number of words before `--`, which ends the flags; undefined if there is none. */
@@ -26,14 +35,15 @@ export interface CommandLine {
 
 interface Parse {
   readonly values: Map<string, string[]>;
+  readonly written: [name: string, value: string][];
   /** Remaining arguments in reverse order. */
   readonly queue: string[];
 }
 
 /**
  * Separates arguments into flags and words in the manner of Go's pflag.
- * @throws FlagError with pflag's message for a missing value and for an unknown flag, which also
- *   names the most similar flag
+ * @throws FlagError with pflag's message for a missing or malformed value and for an unknown flag,
+ *   which also names the most similar flag
  */
 export function parseCommandLine(
   args: readonly string[],
@@ -42,7 +52,7 @@ export function parseCommandLine(
 ): CommandLine {
   const byName = new Map(forms.map((form) => [form.name, form]));
   const byShort = new Map(forms.map((form) => [form.short, form]));
-  const parse: Parse = { values: new Map(), queue: [...args].reverse() };
+  const parse: Parse = { values: new Map(), written: [], queue: [...args].reverse() };
   const words: string[] = [];
   let wordsBeforeDash: number | undefined;
   for (let arg = parse.queue.pop(); arg !== undefined; arg = parse.queue.pop()) {
@@ -50,6 +60,7 @@ export function parseCommandLine(
       wordsBeforeDash = words.length;
       appendAll(words, parse.queue.splice(0).reverse());
     } else if (arg.startsWith('--')) {
+      if (/^--[-=]/.test(arg)) throw new FlagError(`bad flag syntax: ${arg}`);
       const equals = arg.indexOf('=');
       const written = equals < 0 ? arg.slice(2) : arg.slice(2, equals);
       const name = options.normalized?.(written) ?? written;
@@ -63,7 +74,7 @@ export function parseCommandLine(
       words.push(arg);
     }
   }
-  return { values: parse.values, words, wordsBeforeDash };
+  return { values: parse.values, written: parse.written, words, wordsBeforeDash };
 }
 
 function unknownFlag(name: string, flags: Iterable<string>): string {
@@ -104,10 +115,22 @@ export function editsBetween(left: string, right: string): number {
   return above[right.length] ?? 0;
 }
 
-function add({ values }: Parse, { name }: FlagForm, value: string): void {
-  const earlier = values.get(name);
-  if (earlier === undefined) values.set(name, [value]);
-  else earlier.push(value);
+function add({ values, written }: Parse, form: FlagForm, value: string): void {
+  const { name } = form;
+  const items = values.get(name) ?? [];
+  appendAll(items, itemsOf(form, value));
+  values.set(name, items);
+  written.push([name, value]);
+}
+
+function itemsOf({ name, short, read }: FlagForm, value: string): readonly string[] {
+  try {
+    return read?.(value) ?? [value];
+  } catch (error) {
+    if (!(error instanceof FlagError)) throw error;
+    const flag = short === undefined ? `--${name}` : `-${short}, --${name}`;
+    throw new FlagError(`invalid argument ${goQuoted(value)} for "${flag}" flag: ${error.message}`);
+  }
 }
 
 function nextValue({ queue }: Parse, flag: string): string {
@@ -124,13 +147,16 @@ function addShort(
   for (let at = 1; at < arg.length; at++) {
     const letter = arg.charAt(at);
     const form = byShort.get(letter);
-    if (form === undefined) throw new FlagError(`unknown shorthand flag: '${letter}' in ${arg}`);
-    if (form.bare !== undefined && arg[at + 1] !== '=') {
+    const rest = arg.slice(at + 1);
+    const place = `'${letter}' in -${letter}${rest}`;
+    if (form === undefined) throw new FlagError(`unknown shorthand flag: ${place}`);
+    const isAssigned = rest.length > 1 && rest.startsWith('=');
+    if (form.bare !== undefined && !isAssigned) {
       add(parse, form, form.bare);
       continue;
     }
-    const attached = arg.slice(at + 1).replace(/^=/, '');
-    add(parse, form, attached === '' ? nextValue(parse, `'${letter}' in ${arg}`) : attached);
+    const attached = isAssigned ? rest.slice(1) : rest;
+    add(parse, form, attached === '' ? nextValue(parse, place) : attached);
     return;
   }
 }
@@ -142,3 +168,86 @@ const booleans: ReadonlyMap<string, boolean> = new Map([
 
 /** Parses a boolean flag; undefined for other values. */
 export const booleanOf = (text: string): boolean | undefined => booleans.get(text);
+
+/** Parses a boolean flag. Throws FlagError with Go's reason for other values. */
+export function booleanFlag(text: string): boolean {
+  const value = booleanOf(text);
+  if (value !== undefined) return value;
+  throw new FlagError(
+    problemText({ code: 'number', parser: 'ParseBool', text, problem: 'syntax' }),
+  );
+}
+
+const integerForm =
+  /^([-+]?)(0|[1-9](?:_?\d)*|0[oO]?(?:_?[0-7])+|0[xX](?:_?[\da-fA-F])+|0[bB](?:_?[01])+)$/;
+
+/**
+ * Parses an integer flag as Go does: `010` is octal, and `0x1f` and `1_000` are valid. Throws
+ * FlagError with Go's reason for other values.
+ */
+export function integerFlag(
+  text: string,
+  { bits = 64 }: { readonly bits?: number | undefined } = {},
+): bigint {
+  const [, sign = '', digits] = integerForm.exec(text) ?? [];
+  const size = BigInt((digits ?? '').replaceAll('_', '').replace(/^0(?=\d)/, '0o'));
+  const value = sign === '-' ? -size : size;
+  if (digits !== undefined && BigInt.asIntN(bits, value) === value) return value;
+  const problem = digits === undefined ? 'syntax' : 'range';
+  throw new FlagError(problemText({ code: 'number', parser: 'ParseInt', text, problem }));
+}
+
+/** A field of comma-separated values, which double quotes may enclose; they repeat inside. */
+const csvField = /"([^"]*(?:""[^"]*)*)"|[^",\n]*/y;
+
+/**
+ * Splits the value of a list flag at its commas; `"a,b"` in double quotes is one item. As with Go,
+ * only the first line counts. Throws FlagError with Go's reason for misplaced quotes.
+ */
+export function listFlag(text: string): string[] {
+  if (text === '') return [];
+  const lines = text.replaceAll('\r\n', '\n').replace(/\r$/, '');
+  let at = lines.search(/[^\n]|$/);
+  if (at === lines.length) throw new FlagError('EOF');
+  const items: string[] = [];
+  for (;;) {
+    csvField.lastIndex = at;
+    const [field = '', quoted] = csvField.exec(lines) ?? [];
+    items.push(quoted?.replaceAll('""', '"') ?? field);
+    const end = at + field.length;
+    const next = lines.charAt(end);
+    if (next === '' || next === '\n') return items;
+    if (next !== ',') throw csvError(lines, { at: end, isQuoted: lines.charAt(at) === '"' });
+    at = end + 1;
+  }
+}
+
+/** The error for the character at `at`, which follows a field that may be in quotes. */
+function csvError(
+  lines: string,
+  { at, isQuoted }: { readonly at: number; readonly isQuoted: boolean },
+): FlagError {
+  // A quote after a quoted field belongs to a field that never ends.
+  const isOpen = isQuoted && lines.charAt(at) === '"';
+  const place = isOpen ? lines.length : isQuoted ? at - 1 : at;
+  const before = lines.slice(0, place);
+  const begin = before.lastIndexOf('\n', isOpen ? place - 2 : place) + 1;
+  const line = before.slice(0, begin).split('\n').length;
+  const column = Buffer.byteLength(before.slice(begin)) + 1;
+  const why = isQuoted ? 'extraneous or missing " in quoted-field' : 'bare " in non-quoted-field';
+  return new FlagError(`parse error on line ${line}, column ${column}: ${why}`);
+}
+
+/**
+ * Splits the value of a flag of pairs: one pair, whose value may contain commas, or several as in
+ * `listFlag`. Throws FlagError with pflag's reason for one without `=`.
+ */
+export function pairsFlag(text: string): [key: string, value: string][] {
+  const parts = text.split('=').length;
+  const single = parts === 2 ? text.replace(/^"+|"+$/g, '') : text;
+  return (parts > 2 ? listFlag(text) : [single]).map((pair) => {
+    const equals = pair.indexOf('=');
+    if (equals < 0) throw new FlagError(`${pair} must be formatted as key=value`);
+    return [pair.slice(0, equals), pair.slice(equals + 1)];
+  });
+}

@@ -151,11 +151,15 @@ export {
   WorkExceeded,
 } from './base/work.ts';
 export {
+  booleanFlag,
   booleanOf,
   type CommandLine,
   editsBetween,
   FlagError,
   type FlagForm,
+  integerFlag,
+  listFlag,
+  pairsFlag,
   parseCommandLine,
 } from './command-line.ts';
 export {

@@ -1,4 +1,5 @@
 import {
+  FlagError,
   goSyntax,
   type JsonValue,
   type Problem,
@@ -98,6 +99,15 @@ export function parseGoDuration(text: string): bigint | undefined {
   }
   if (sign === '-') return -total;
   return total === durationLimit ? undefined : total;
+}
+
+/**
+ * Parses the duration of a flag to nanoseconds. Throws FlagError with Go's reason for other texts.
+ */
+export function durationFlag(text: string): bigint {
+  const nanoseconds = parseGoDuration(text);
+  if (nanoseconds === undefined) throw new FlagError(goDurationError(text));
+  return nanoseconds;
 }
 
 /** Returns Go's error for a text that `parseGoDuration` rejects. */

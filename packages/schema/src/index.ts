@@ -27,6 +27,7 @@ export { type EarlierValues, mergeRepeatedSteps } from './decode/repeated-member
 export { childPath, FoundPaths, indexPath, keyPath } from './field-paths.ts';
 export { schemaFromOpenApi } from './from-openapi.ts';
 export {
+  durationFlag,
   goDurationError,
   goType,
   parseGoDuration,

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   createHttpClient,
@@ -81,6 +81,9 @@ export async function runBackup(args: readonly string[]): Promise<string> {
   if ((dataDir === '') === (kubeconfig === '')) {
     throw new FlagError('specify either --data-dir, or --kubeconfig for a running server');
   }
+  if (context !== '' && kubeconfig === '') {
+    throw new FlagError('--context has no use without --kubeconfig');
+  }
   const target: Target = { path: to, replace: values.force ? 'allowed' : 'never' };
   const summary =
     dataDir === ''
@@ -95,22 +98,35 @@ interface Target {
 }
 
 async function backUpDirectory(dataDir: string, target: Target): Promise<BackupSummary> {
-  const directory = storeDirectory(dataDir);
-  if (!existsSync(directory)) throw new Error(`${dataDir} has no store`);
-  const clock = systemClock;
-  const store: Store = await openEmbeddedStore({ directory, clock }).catch((error: unknown) => {
+  if (!existsSync(storeDirectory(dataDir))) throw new Error(`${dataDir} has no store`);
+  return writeBackupFile({ ...target, pieces: stored(dataDir, target) });
+}
+
+/**
+ * The backup of a stopped server's objects. Data in an older format are copied to a folder beside
+ * the file first, so that older releases can still read the directory.
+ */
+async function* stored(dataDir: string, { path }: Target): AsyncGenerator<Buffer, void, undefined> {
+  const copy = `${path}.${process.pid}.older.partial`;
+  let store: Store | undefined;
+  try {
+    store = await openStopped(dataDir, copy);
+    yield* writeBackup(await store.snapshot(), { nowMs: systemClock.now() });
+  } finally {
+    await store?.close();
+    rmSync(copy, { recursive: true, force: true });
+  }
+}
+
+function openStopped(dataDir: string, copyOlderTo: string): Promise<Store> {
+  const options = { directory: storeDirectory(dataDir), clock: systemClock, copyOlderTo };
+  return openEmbeddedStore(options).catch((error: unknown) => {
     if (!(error instanceof StoreError) || error.code !== 'locked') throw error;
     const config = join(dataDir, 'admin.kubeconfig');
     throw new Error(
       `${error.message}: if that is a server, back it up with --kubeconfig ${config}`,
     );
   });
-  try {
-    const pieces = writeBackup(await store.snapshot(), { nowMs: clock.now() });
-    return await writeBackupFile({ ...target, pieces });
-  } finally {
-    await store.close();
-  }
 }
 
 async function backUpServer(

@@ -7,7 +7,7 @@ import { helpText, loadCommand, loadCommands } from './commands.ts';
 import { describeError, reportFailures } from './errors.ts';
 import { type FlagSpec, parseFlags } from './flags.ts';
 import { CliError, type CliIo, CommandLineError, decodeText, usageError } from './io.ts';
-import { globalFlags, Session } from './session.ts';
+import { globalFlags, killedExitCode, Session } from './session.ts';
 import { terminalIo } from './terminal.ts';
 
 /**
@@ -64,7 +64,7 @@ export async function runSvcctl(hostIo: CliIo, args: readonly string[]): Promise
     }
     throw new CliError(`${warnings} warning${warnings === 1 ? '' : 's'} received`);
   } catch (error) {
-    if (io.signal.aborted) return 130;
+    if (io.signal.aborted) return session?.interruptExitCode ?? killedExitCode;
     const { text, exitCode } = describeError(error);
     io.err(text);
     reportFailures(io, session?.takeDeferred() ?? []);

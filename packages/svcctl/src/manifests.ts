@@ -28,7 +28,7 @@ export const manifestFlags: readonly FlagSpec[] = [
   {
     name: 'filename',
     short: 'f',
-    type: 'list',
+    type: 'items',
     help: 'File, folder, or URL of objects, - for stdin',
   },
   { name: 'kustomize', short: 'k', type: 'text', help: 'Folder of a kustomization to build' },
@@ -239,7 +239,7 @@ interface TextSource {
 
 /** The sources of `-f` and `-k` in order. Rejects with CliError for missing files and conflicts. */
 async function sourcesOf(session: Session): Promise<TextSource[]> {
-  const names = session.flags.commaSeparated('filename');
+  const names = session.flags.list('filename');
   const folder = session.flags.text('kustomize') ?? '';
   if (names.filter((name) => name === '-').length > 1) throw stdinUsedTwice();
   throwFirst([

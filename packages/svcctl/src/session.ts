@@ -30,7 +30,7 @@ import {
   programClock,
   systemErrorCode,
 } from '@wheelhouse/machinery';
-import { printGoDuration } from '@wheelhouse/schema';
+import { parseGoDuration, printGoDuration } from '@wheelhouse/schema';
 import type { FlagSpec, Flags } from './flags.ts';
 import { CliError, type CliIo } from './io.ts';
 import { withGroup } from './objects.ts';
@@ -86,6 +86,9 @@ export const globalFlags: readonly FlagSpec[] = [
   },
   { name: 'help', short: 'h', type: 'boolean', help: 'Show help' },
 ];
+
+/** The exit code of a program that an interrupt ends. */
+export const killedExitCode = 130;
 
 /** The limit of a wait. */
 export interface Deadline {
@@ -219,17 +222,14 @@ export class Session {
   /** `--request-timeout` in milliseconds; 0 for no limit. Throws CliError. */
   get requestTimeoutMs(): number | undefined {
     const text = this.flags.text('request-timeout');
+    if (text === undefined) return undefined;
     // Unlike other durations, this one may be plain seconds.
-    if (text !== undefined && /^\d+$/.test(text)) return Number(text) * 1000;
-    try {
-      const timeoutMs = this.flags.durationMs('request-timeout');
-      return timeoutMs === undefined ? undefined : Math.max(0, timeoutMs);
-    } catch {
-      throw new CliError(
-        'Invalid timeout value. Timeout must be a single integer in seconds, or an integer ' +
-          'followed by a corresponding time unit (e.g. 1s | 2m | 3h)',
-      );
-    }
+    const nanoseconds = parseGoDuration(/^\+?\d+$/.test(text) ? `${text}s` : text);
+    if (nanoseconds !== undefined) return Math.max(0, Number(nanoseconds) / 1e6);
+    throw new CliError(
+      'Invalid timeout value. Timeout must be a single integer in seconds, or an integer ' +
+        'followed by a corresponding time unit (e.g. 1s | 2m | 3h)',
+    );
   }
 
   /** Records failures that do not stop the command; they are reported after it. */
@@ -298,6 +298,9 @@ export class Session {
     if (resource === undefined) throw new CliError(`the server does not serve ${kind}`);
     return resource;
   }
+
+  /** The exit code for an interrupt; like kubectl's, 1 while the command watches. */
+  interruptExitCode = killedExitCode;
 
   /** The clock for waits and ages. */
   get clock(): Clock {

@@ -8,7 +8,7 @@ import {
 import { isObject, type JsonObject, pause } from '@wheelhouse/machinery';
 import { textAt } from './objects.ts';
 import { type Target, targetPath } from './selection.ts';
-import type { Session } from './session.ts';
+import { killedExitCode, type Session } from './session.ts';
 
 /**
  * Yields the events of a watch until the server ends it or, as for kubectl, the connection is lost.
@@ -19,11 +19,13 @@ export async function* watch(
   request: Pick<ApiRequest, 'accept' | 'path' | 'query'> & { readonly signal: AbortSignal },
 ): AsyncGenerator<WatchEvent> {
   const query = { ...request.query, watch: 'true' };
+  session.interruptExitCode = 1;
   const stream = await session.client.stream({ ...request, query });
   try {
     yield* watchEvents(untilLost(stream.body, request.signal));
   } finally {
     stream.body.destroy();
+    if (!session.io.signal.aborted) session.interruptExitCode = killedExitCode;
   }
 }
 

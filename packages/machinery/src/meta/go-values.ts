@@ -131,7 +131,7 @@ export function goFloat(value: number): string {
 const goScalar = (value: JsonValue): string =>
   typeof value === 'number' && !Number.isSafeInteger(value) ? goFloat(value) : String(value);
 
-/** Maximum number of characters of a printed value (TRUST-3). */
+/** Maximum number of characters of a value in a response (TRUST-3). */
 const printedMax = 64 * 1024;
 
 /** The format of JSON values under one of Go's format verbs. */
@@ -143,11 +143,21 @@ interface PrintRules {
   readonly end: { readonly list: string; readonly map: string };
 }
 
-/** Prints a value and stops after `printedMax` characters. */
-function printValue(value: JsonValue | undefined, rules: PrintRules): string {
+/** Where the text of a value may end. */
+interface PrintLimit {
+  /** The number of characters after which no further part is printed; `printedMax` if absent. */
+  readonly max?: number;
+}
+
+/** Prints a value and stops after `max` characters. */
+function printValue(
+  value: JsonValue | undefined,
+  rules: PrintRules,
+  { max = printedMax }: PrintLimit = {},
+): string {
   let text = '';
   const add = (part: JsonValue | undefined): void => {
-    if (text.length > printedMax) return;
+    if (text.length > max) return;
     if (Array.isArray(part)) addList(part);
     else if (isObject(part)) addMap(part);
     else text += rules.scalar(part);
@@ -155,7 +165,7 @@ function printValue(value: JsonValue | undefined, rules: PrintRules): string {
   const addList = (items: readonly JsonValue[]) => {
     const [begin, separator] = rules.list;
     text += begin;
-    for (let at = 0; at < items.length && text.length <= printedMax; at += 1) {
+    for (let at = 0; at < items.length && text.length <= max; at += 1) {
       if (at > 0) text += separator;
       add(items[at]);
     }
@@ -166,7 +176,7 @@ function printValue(value: JsonValue | undefined, rules: PrintRules): string {
     text += begin;
     let isFirst = true;
     for (const name of Object.keys(members).sort(compareText)) {
-      if (text.length > printedMax) break;
+      if (text.length > max) break;
       if (!isFirst) text += separator;
       isFirst = false;
       text += `${rules.name(name)}:`;
@@ -191,8 +201,8 @@ const plainRules: PrintRules = {
 };
 
 /** Prints a JSON value like Go's `%v`. */
-export function goPlain(value: JsonValue | undefined): string {
-  return printValue(value, plainRules);
+export function goPlain(value: JsonValue | undefined, limit?: PrintLimit): string {
+  return printValue(value, plainRules, limit);
 }
 
 const textRules: PrintRules = {
@@ -221,8 +231,8 @@ const syntaxRules: PrintRules = {
 };
 
 /** Prints a JSON value like Go's `%#v`. */
-export function goSyntax(value: JsonValue | undefined): string {
-  return printValue(value, syntaxRules);
+export function goSyntax(value: JsonValue | undefined, limit?: PrintLimit): string {
+  return printValue(value, syntaxRules, limit);
 }
 
 /** Returns the name of the Go type of a JSON value. */

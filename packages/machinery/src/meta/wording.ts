@@ -18,7 +18,7 @@ export type Problem =
   /** A malformed or out-of-range number; `parser` is the function of strconv. */
   | {
       readonly code: 'number';
-      readonly parser: 'Atoi' | 'ParseBool' | 'ParseInt' | 'ParseUint';
+      readonly parser: 'Atoi' | 'ParseBool' | 'ParseFloat' | 'ParseInt' | 'ParseUint';
       readonly text: string;
       readonly problem: 'syntax' | 'range';
     }

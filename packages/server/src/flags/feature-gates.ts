@@ -7,8 +7,8 @@ import {
   gateTable,
   releaseName,
 } from '@wheelhouse/kinds';
-import { problemText } from '@wheelhouse/machinery';
-import { FlagError, parseBoolean } from './flags.ts';
+import { booleanFlag, errorText } from '@wheelhouse/machinery';
+import { FlagError } from './flags.ts';
 
 /** Why a gate has no effect here, as `--help` reports it. */
 type Idle = 'of other components' | 'always on' | 'always off';
@@ -105,8 +105,14 @@ export function readFeatureGates(
 } {
   const entries = entriesAt(emulatedMinor);
   const set = new Map<string, boolean>();
-  for (const pair of pairs) {
-    const { name, value } = settingOf(pair.trim());
+  const settings = pairs.map((pair) => pair.trim()).filter((pair) => pair !== '');
+  if (new Set(settings.map((pair) => pair.startsWith(`${component}:`))).size > 1) {
+    throw new FlagError(
+      'set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use',
+    );
+  }
+  for (const pair of settings) {
+    const { name, value } = settingOf(pair);
     const entry = entries.get(name);
     if (entry === undefined) {
       const release = releaseName(emulatedMinor);
@@ -133,20 +139,22 @@ function settingOf(pair: string): { name: string; value: boolean } {
   return { name, value: booleanOf(name, pair.slice(equals + 1).trim()) };
 }
 
+/** The component that a gate may name explicitly. */
+const component = 'kube';
+
 function withoutComponent(name: string): string {
   const colon = name.indexOf(':');
   if (colon < 0) return name;
-  const component = name.slice(0, colon);
-  if (component !== 'kube') throw new FlagError(`component not registered: ${component}`);
+  const named = name.slice(0, colon);
+  if (named !== component) throw new FlagError(`component not registered: ${named}`);
   return name.slice(colon + 1);
 }
 
 function booleanOf(name: string, text: string): boolean {
   try {
-    return parseBoolean(text);
-  } catch {
-    const reason = problemText({ code: 'number', parser: 'ParseBool', text, problem: 'syntax' });
-    throw new FlagError(`invalid value of ${name}=${text}, err: ${reason}`);
+    return booleanFlag(text);
+  } catch (error) {
+    throw new FlagError(`invalid value of ${name}=${text}, err: ${errorText(error)}`);
   }
 }
 

@@ -5,7 +5,6 @@ import {
   type FlagDefinition,
   type FlagTable,
   joinFlagTables,
-  parseDuration,
   parseFlags,
 } from './flags.ts';
 
@@ -14,6 +13,9 @@ const table = {
   on: { group: 'g', type: 'bool', default: 'false', help: 'h' },
   list: { group: 'g', type: 'list', default: 'a', help: 'h' },
   map: { group: 'g', type: 'map', default: '', help: 'h' },
+  labels: { group: 'g', type: 'pairs', default: '', help: 'h' },
+  wait: { group: 'g', type: 'duration', default: '5m', help: 'h' },
+  rate: { group: 'g', type: 'float', default: '.5', help: 'h' },
   level: { group: 'g', type: 'int', default: '0', help: 'h', shorthand: 'v' },
 } as const satisfies FlagTable;
 
@@ -47,13 +49,33 @@ describe('parseFlags', () => {
     [['-v', '4'], { level: 4 }],
     [['-v=5'], { level: 5 }],
     [['-v6'], { level: 6 }],
+    [['--level=0x10'], { level: 16 }],
+    [['--level=-0o17'], { level: -15 }],
+    [['--level=010'], { level: 8 }],
+    [['--level=1_000'], { level: 1000 }],
+    [['--on=T'], { on: true }],
+    [['--list="b,c",d', '--list=', '--list="e""f"\ng'], { list: ['b,c', 'd', 'e"f'] }],
+    [['--wait=1.5s'], { wait: 1500 }],
+    [['--wait=-2s', '--rate=1e2'], { wait: -2000, rate: 100 }],
+    [['--', ''], { name: 'x' }],
   ])('%j', (args, expected) => {
     expect(parseFlags(table, args).values).toMatchObject(expected);
   });
 
   test('maps', () => {
-    const { values } = parseFlags(table, ['--map=a=1,b', '--map', 'c=false']);
+    const { values } = parseFlags(table, ['--map=a=1,,b', '--map', 'c=false']);
     expect(Object.fromEntries(values.map)).toEqual({ a: '1', b: 'true', c: 'false' });
+    const labels = parseFlags(table, ['--labels=a,b=1,2', '--labels="c=3,4",d=5']).values.labels;
+    expect(Object.fromEntries(labels)).toEqual({ 'a,b': '1,2', c: '3,4', d: '5' });
+  });
+
+  test('help and the version can be declined', () => {
+    const declined = parseFlags(table, ['--help=false', '--version=false']);
+    expect(declined).toMatchObject({ help: false, version: undefined });
+    expect(parseFlags(table, ['-h', '--version=raw'])).toMatchObject({
+      help: true,
+      version: 'raw',
+    });
   });
 
   test.each([
@@ -62,26 +84,25 @@ describe('parseFlags', () => {
     [['serve'], 'unknown argument: "serve"'],
     [['--name'], 'flag needs an argument: --name'],
     [['-x'], "unknown shorthand flag: 'x' in -x"],
-    [['--on=maybe'], 'invalid argument "maybe" for "--on" flag: "maybe" is not a boolean'],
-    [['--level=1.5'], 'invalid argument "1.5" for "--level" flag: "1.5" is not an integer'],
+    [['---name'], 'bad flag syntax: ---name'],
+    [['--=x'], 'bad flag syntax: --=x'],
+    [['--on=maybe'], 'for "--on" flag: strconv.ParseBool: parsing "maybe": invalid syntax'],
+    [['-v=1.5'], 'for "-v, --level" flag: strconv.ParseInt: parsing "1.5": invalid syntax'],
+    [['-v='], 'invalid argument "=" for "-v, --level" flag: strconv.ParseInt: parsing "="'],
+    [['--level=08'], 'strconv.ParseInt: parsing "08": invalid syntax'],
+    [['--level=9223372036854775808'], 'value out of range'],
+    [['--rate=1e400'], 'strconv.ParseFloat: parsing "1e400": value out of range'],
+    [['--wait=5'], 'for "--wait" flag: time: missing unit in duration "5"'],
+    [['--help=x'], 'invalid argument "x" for "-h, --help" flag: strconv.ParseBool'],
+    [['--list=a"b'], 'parse error on line 1, column 2: bare " in non-quoted-field'],
+    [['--list="a" ,b'], 'parse error on line 1, column 3: extraneous or missing " in quoted-field'],
+    [['--list="//a'], 'parse error on line 1, column 5: extraneous or missing " in quoted-field'],
+    [['--list=x,"é""'], 'parse error on line 1, column 8: extraneous or missing " in quoted-field'],
+    [['--labels=a,b=1,c=2'], 'for "--labels" flag: a must be formatted as key=value'],
+    [['--level=x', '--foo'], 'invalid argument "x"'],
   ])('%j is refused', (args, message) => {
     expect(() => parseFlags(table, args)).toThrow(message);
   });
-});
-
-test.each([
-  ['1h', 3_600_000],
-  ['5m0s', 300_000],
-  ['300ms', 300],
-  ['1.5s', 1500],
-  ['-2s', -2000],
-  ['0', 0],
-])('the duration %s is %d ms', (text, expected) => {
-  expect(parseDuration(text)).toBe(expected);
-});
-
-test.each(['', '5', 's', '1d', '1h 2m', '1h2'])('%j is not a duration', (text) => {
-  expect(() => parseDuration(text)).toThrow('is not a duration');
 });
 
 function configOf(args: readonly string[]): ServerOptions['config'] {
@@ -182,6 +203,15 @@ describe('the options of the server', () => {
     ['--plain-http-port=-2', 'must be between -1 and 65535, inclusive'],
     ['--delete-collection-workers=0', '--delete-collection-workers must be greater than 0'],
     ['--request-timeout=0', 'must be greater than 0'],
+    ['--log-flush-frequency=0', '--log-flush-frequency must be greater than 0'],
+    ['--requestheader-allowed-names=a,,b', 'empty value in "requestheader-allowed-names"'],
+    [
+      '--feature-gates=RemoteRequestHeaderUID=true --requestheader-uid-headers=X-Uid',
+      '--requestheader-uid-headers is set without specifying the standard X-Remote-Uid header',
+    ],
+    ['--storage-backend=memory --quota-backend-bytes=1', '--quota-backend-bytes has no use'],
+    ['--plain-http-port=0 --requestheader-client-ca-file=a', 'serves no HTTPS'],
+    ['--feature-gates=kube:WatchList=true,SizeMemoryBackedVolumes=true', 'do not mix use'],
     ['--bind-address=nowhere', 'is not an IP address'],
     ['--bind-address=', '--bind-address "" is not an IP address'],
     ['--feature-gates=A=true', 'unrecognized feature gate: A'],

@@ -4,8 +4,17 @@
  * no flags itself.
  */
 
-import { booleanOf, FlagError, type FlagForm, parseCommandLine } from '@wheelhouse/machinery';
-import { parseGoDuration } from '@wheelhouse/schema';
+import {
+  booleanFlag,
+  FlagError,
+  type FlagForm,
+  integerFlag,
+  listFlag,
+  pairsFlag,
+  parseCommandLine,
+  problemText,
+} from '@wheelhouse/machinery';
+import { durationFlag } from '@wheelhouse/schema';
 
 export { FlagError } from '@wheelhouse/machinery';
 
@@ -18,6 +27,7 @@ type FlagType =
   | 'list'
   | 'each'
   | 'map'
+  | 'pair'
   | 'pairs';
 
 /** Expected content of the file that a flag names; `any` leaves validation to its reader. */
@@ -49,8 +59,6 @@ export interface FlagDefinition {
    * other value stops the start with this text.
    */
   readonly only?: string;
-  /** `last`: the last use of a list flag wins; otherwise all uses add up. */
-  readonly repeated?: 'last';
   /** Omitted from `--help`: clients look for the name there to learn what a release supports. */
   readonly hidden?: true;
   /** Lines below the help, one for each accepted value. */
@@ -92,11 +100,15 @@ interface ValueTypes {
   bool: boolean;
   /** Milliseconds. */
   duration: number;
+  /** Items separated by commas, which double quotes may enclose. */
   list: readonly string[];
-  /** Like `list`, but each use of the flag is one text, which may contain commas. */
+  /** Each use of the flag is one text, which may contain commas. */
   each: readonly string[];
+  /** Pairs separated by commas; a name alone means true. */
   map: ReadonlyMap<string, string>;
-  /** Like `map`, but each use of the flag is one pair, which may contain commas. */
+  /** Each use of the flag is one pair, which may contain commas. */
+  pair: ReadonlyMap<string, string>;
+  /** Each use of the flag is one pair or several, like `list`. */
   pairs: ReadonlyMap<string, string>;
 }
 
@@ -120,31 +132,27 @@ export function parseFlags<Table extends FlagTable>(
   table: Table,
   args: readonly string[],
 ): ParsedFlags<Table> {
-  const {
-    values: texts,
-    words,
-    wordsBeforeDash,
-  } = parseCommandLine(args, formsOf(table), {
+  const { values: items, words } = parseCommandLine(args, formsOf(table), {
     normalized: (name) => name.replaceAll('_', '-'),
   });
-  const word = wordsBeforeDash === 0 ? '--' : words[0];
+  const word = words.find((candidate) => candidate !== '');
   if (word !== undefined) throw new FlagError(`unknown argument: ${JSON.stringify(word)}`);
-  const help = texts.has('help');
-  const version = readVersion(texts.get('version')?.at(-1) ?? 'false');
+  const help = items.get('help')?.at(-1) === 'true';
+  const version = versions.get(items.get('version')?.at(-1));
   const values: Record<string, unknown> = {};
   const warnings: string[] = [];
   for (const [name, definition] of Object.entries(table)) {
-    const written = texts.get(name);
-    values[name] = readValue({ name, definition, texts: written ?? defaultTexts(definition) });
+    const written = items.get(name);
+    values[name] = typedValue(definition.type, written ?? defaultItems(definition));
     if (written !== undefined) {
-      checkOnly({ name, definition, written, value: values[name] });
+      checkOnly({ name, definition, written });
       checkRange(name, definition, Number(values[name]));
     }
     if (written !== undefined && definition.deprecated !== undefined) {
       warnings.push(`Flag --${name} has been deprecated, ${definition.deprecated}`);
     }
   }
-  const specifiedFlags = new Set(texts.keys());
+  const specifiedFlags = new Set(items.keys());
   specifiedFlags.delete('help');
   specifiedFlags.delete('version');
   return { values: values as FlagValues<Table>, specifiedFlags, warnings, help, version };
@@ -155,41 +163,42 @@ function formsOf(table: FlagTable): readonly FlagForm[] {
     name,
     ...(shorthand === undefined ? {} : { short: shorthand }),
     ...(type === 'bool' ? { bare: 'true' } : {}),
+    read: readers[type],
   }));
-  const help = { name: 'help', short: 'h', bare: 'true' };
-  return [...forms, help, { name: 'version', bare: 'true' }];
+  const help = { name: 'help', short: 'h', bare: 'true', read: readers.bool };
+  return [...forms, help, { name: 'version', bare: 'true', read: readVersion }];
 }
 
-function defaultTexts(definition: FlagDefinition): string[] {
-  return definition.default === '' && isPlural(definition) ? [] : [definition.default];
-}
+/** The forms in which the version is shown, by the value of `--version`. */
+const versions: ReadonlyMap<string | undefined, 'line' | 'raw'> = new Map([
+  ['true', 'line'],
+  ['raw', 'raw'],
+]);
 
-/** Parses `--version` and `--version=raw`; `--version=false` requests nothing. */
-function readVersion(text: string): 'line' | 'raw' | undefined {
-  if (text === 'raw') return 'raw';
+function readVersion(text: string): readonly string[] {
+  if (text === 'raw') return [text];
   try {
-    return parseBoolean(text) ? 'line' : undefined;
+    return readers.bool(text);
   } catch {
-    throw new FlagError(
-      `invalid argument ${JSON.stringify(text)} for "--version" flag: this server has one version, true or raw shows it`,
-    );
+    throw new FlagError('this server has one version, true or raw shows it');
   }
+}
+
+function defaultItems({ type, default: initial }: FlagDefinition): readonly string[] {
+  return initial === '' && plurals.has(type) ? [] : readers[type](initial);
 }
 
 function checkOnly(options: {
   name: string;
   definition: FlagDefinition;
   written: readonly string[];
-  value: unknown;
 }): void {
-  const { name, definition, written, value } = options;
+  const { name, definition, written } = options;
   if (definition.only === undefined) return;
-  const usual = readValue({ name, definition, texts: defaultTexts(definition) });
-  const [givenText, onlyText] = [value, usual].map((item) =>
-    JSON.stringify(item instanceof Map ? [...item] : item),
-  );
-  if (givenText !== onlyText)
-    throw new FlagError(`--${name}=${written.join(',')}: ${definition.only}`);
+  const usual = defaultItems(definition);
+  const value = plurals.has(definition.type) ? written : written.slice(-1);
+  if (JSON.stringify(value) === JSON.stringify(usual)) return;
+  throw new FlagError(`--${name}=${written.join(',')}: ${definition.only}`);
 }
 
 const portMax = 65_535;
@@ -215,89 +224,47 @@ export function checkPairs(table: FlagTable, values: Readonly<Record<string, unk
   }
 }
 
-function isPlural(definition: FlagDefinition): boolean {
-  return ['list', 'each', 'map', 'pairs'].includes(definition.type);
+const plurals: ReadonlySet<FlagType> = new Set(['list', 'each', 'map', 'pair', 'pairs']);
+
+/** Return the items of one value of a flag, by its type. Throw FlagError with a reason. */
+const readers: Readonly<Record<FlagType, (text: string) => readonly string[]>> = {
+  string: (text) => [text],
+  int: (text) => [String(integerFlag(text))],
+  float: (text) => [floatFlag(text)],
+  bool: (text) => [String(booleanFlag(text))],
+  duration: (text) => [String(durationFlag(text))],
+  list: listFlag,
+  each: (text) => [text],
+  map: (text) => text.split(',').filter((item) => item !== ''),
+  pair(text) {
+    if (!text.includes('=')) throw new FlagError('malformed pair, expect string=string');
+    return [text];
+  },
+  pairs: (text) => pairsFlag(text).map((pair) => pair.join('=')),
+};
+
+/** The value of a flag that has these items. */
+function typedValue(type: FlagType, items: readonly string[]): unknown {
+  if (type === 'list' || type === 'each') return Object.freeze([...items]);
+  if (plurals.has(type)) return new Map(items.map(pairOf));
+  const last = items.at(-1) ?? '';
+  if (type === 'string') return last;
+  if (type === 'bool') return last === 'true';
+  return type === 'duration' ? Number(last) / 1e6 : Number(last);
 }
 
-function readValue(options: {
-  name: string;
-  definition: FlagDefinition;
-  texts: readonly string[];
-}): unknown {
-  const { name, definition, texts } = options;
-  const items = texts.flatMap(itemsOf);
-  const last = texts.at(-1) ?? '';
-  try {
-    switch (definition.type) {
-      case 'string':
-        return last;
-      case 'int':
-        return parseInteger(last);
-      case 'float':
-        return parseFloatingPoint(last);
-      case 'bool':
-        return parseBoolean(last);
-      case 'duration':
-        return parseDuration(last);
-      case 'list':
-        return Object.freeze(definition.repeated === 'last' ? itemsOf(last) : items);
-      case 'each':
-        return Object.freeze([...texts]);
-      case 'map':
-        return new Map(items.map(parsePair));
-      case 'pairs':
-        return new Map(texts.map(parseWholePair));
-    }
-  } catch (error) {
-    if (!(error instanceof FlagError)) throw error;
-    const argument = JSON.stringify(isPlural(definition) ? texts.join(',') : last);
-    throw new FlagError(`invalid argument ${argument} for "--${name}" flag: ${error.message}`);
-  }
+function floatFlag(text: string): string {
+  const isNumber = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(text);
+  if (isNumber && Number.isFinite(Number(text))) return text;
+  const problem = isNumber ? 'range' : 'syntax';
+  throw new FlagError(problemText({ code: 'number', parser: 'ParseFloat', text, problem }));
 }
 
-const itemsOf = (text: string): string[] => (text === '' ? [] : text.split(','));
-
-function parseInteger(text: string): number {
-  const value = Number(text);
-  if (!/^[+-]?\d+$/.test(text) || !Number.isSafeInteger(value)) {
-    throw new FlagError(`${JSON.stringify(text)} is not an integer`);
-  }
-  return value;
-}
-
-function parseFloatingPoint(text: string): number {
-  const value = Number(text);
-  if (/^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(text) && Number.isFinite(value)) return value;
-  throw new FlagError(`${JSON.stringify(text)} is not a number`);
-}
-
-/** The booleans that kube-apiserver accepts. */
-export function parseBoolean(text: string): boolean {
-  const value = booleanOf(text);
-  if (value === undefined) throw new FlagError(`${JSON.stringify(text)} is not a boolean`);
-  return value;
-}
-
-/** `a=b`, where b may contain anything. */
-function parseWholePair(text: string): [string, string] {
-  const equals = text.indexOf('=');
-  if (equals < 0) throw new FlagError('malformed pair, expect string=string');
-  return [text.slice(0, equals).trim(), text.slice(equals + 1).trim()];
-}
-
-/** `a=b`; `a` alone means `a=true`, as in `--runtime-config`. */
-function parsePair(item: string): [string, string] {
+/** `a=b`, where b may contain anything; `a` alone means `a=true`. */
+function pairOf(item: string): [string, string] {
   const equals = item.indexOf('=');
-  const name = (equals < 0 ? item : item.slice(0, equals)).trim();
-  if (name === '') throw new FlagError(`malformed pair, expect string=value: ${item}`);
-  return [name, equals < 0 ? 'true' : item.slice(equals + 1).trim()];
-}
-
-/** Parses a duration in Go's notation to milliseconds: `1h`, `5m0s`, `300ms`, `1.5h`, `0`. */
-export function parseDuration(text: string): number {
-  const nanoseconds = parseGoDuration(text);
-  if (nanoseconds !== undefined) return Number(nanoseconds) / 1e6;
-  throw new FlagError(`${JSON.stringify(text)} is not a duration such as 300ms, 5m0s or 1h`);
+  if (equals < 0) return [item.trim(), 'true'];
+  return [item.slice(0, equals).trim(), item.slice(equals + 1).trim()];
 }
 
 /** Flags of one group that `--help` shows consecutively. */

@@ -305,9 +305,10 @@ async function removeLeftovers(path: string): Promise<void> {
   const start = `${basename(path)}.`;
   for (const name of await namingPath(path, () => readdir(folder))) {
     const pid = name.startsWith(start)
-      ? /^(\d{1,10})\.partial$/.exec(name.slice(start.length))
+      ? /^(\d{1,10})(?:\.older)?\.partial$/.exec(name.slice(start.length))
       : null;
-    if (pid !== null && !isAlive(Number(pid[1]))) await rm(join(folder, name), { force: true });
+    if (pid === null || isAlive(Number(pid[1]))) continue;
+    await rm(join(folder, name), { recursive: true, force: true });
   }
 }
 

@@ -31,7 +31,7 @@ import { type SpaceAlarm, SpaceGuard } from './disk.ts';
 import type { LogRecord } from './frame.ts';
 import type { KeyChain, Place } from './log-index.ts';
 import { RecordLog } from './record-log.ts';
-import { ensureLog, logDirectory, prepareDirectory } from './store-directory.ts';
+import { ensureLog, prepareDirectory } from './store-directory.ts';
 
 const batchWritesMax = 2048;
 const batchBytesMax = 2 ** 20;
@@ -50,6 +50,11 @@ export interface EmbeddedStoreOptions {
   readonly logger?: Logger;
   /** Quota in bytes for objects and their history; 0 or absent for none. */
   readonly quotaBytes?: number;
+  /**
+   * A new folder for a copy of the data if its format is older. The directory then keeps that
+   * format, and must have data.
+   */
+  readonly copyOlderTo?: string;
 }
 
 /** Why the store cannot grow or cannot be written at all. */
@@ -69,15 +74,15 @@ export interface EmbeddedStore extends Store {
 /**
  * Opens the durable store of a data directory (STORE-1) and first upgrades an older format. Throws
  * StoreError `locked` if another process holds the directory, `damaged` if its files are damaged,
- * and `unavailable` if its format is newer.
+ * and `unavailable` if its format is newer or there is no data to copy.
  */
 export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<EmbeddedStore> {
   const { directory, clock, logger = silentLogger, quotaBytes = 0 } = options;
   prepareDirectory(directory);
   const lock = lockDirectory({ directory, nowMs: clock.now() });
   try {
-    await ensureLog(directory);
-    const log = new RecordLog({ directory: logDirectory(directory), clock, logger });
+    const records = await ensureLog(directory, options.copyOlderTo);
+    const log = new RecordLog({ directory: records, clock, logger });
     const guard = new SpaceGuard({
       directory,
       clock,

@@ -143,9 +143,13 @@ export function prepareDirectory(directory: string): void {
  * Ensures that the directory has a log: a new one, or one copied from an older server's LMDB.
  * Writes nothing if a log exists, so it succeeds on a full disk.
  *
- * @throws StoreError `unavailable` for a newer format, `damaged` if LMDB's file is damaged
+ * @param copyTo a new folder for a copy of LMDB's data, so that the directory keeps its format and
+ *   needs to have data
+ * @returns the log's folder
+ * @throws StoreError `unavailable` for a newer format or a directory that needs to have data,
+ *   `damaged` if LMDB's file is damaged
  */
-export async function ensureLog(directory: string): Promise<void> {
+export async function ensureLog(directory: string, copyTo?: string): Promise<string> {
   const format = formatIn(directory);
   if (format !== undefined && format > formatVersion) throw newerFormat(directory, format);
   const log = logDirectory(directory);
@@ -153,16 +157,18 @@ export async function ensureLog(directory: string): Promise<void> {
     if (format !== undefined) {
       throw new StoreError({ code: 'damaged', message: `the data is damaged: ${log} is missing` });
     }
-    const draft = draftDirectory(directory);
+    const draft = copyTo ?? draftDirectory(directory);
     if (existsSync(join(directory, markerName))) {
       const { copyLmdb } = await import('./lmdb-migration.ts');
       await copyLmdb(directory, new LogBuilder(draft));
-    } else {
+    } else if (copyTo === undefined) {
       await new LogBuilder(draft).finish({ revision: 0, compacted: 0 });
-    }
+    } else throw new StoreError({ code: 'unavailable', message: `${directory} has no data` });
+    if (copyTo !== undefined) return copyTo;
     await placeLog(draft, log, directory);
   }
-  if (format === undefined) await writeMarker(directory);
+  if (format === undefined && copyTo === undefined) await writeMarker(directory);
+  return log;
 }
 
 /** Replaces LMDB's data file with one that makes older servers refuse the directory. */

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { parseYaml, toYaml } from '@wheelhouse/client';
 import {
   errorText,
+  goSyntax,
   isObject,
   itemsOfList,
   type JsonObject,
@@ -13,7 +14,7 @@ import {
 import type { FlagSpec } from '../flags.ts';
 import { CliError } from '../io.ts';
 import { objectAt, textAt } from '../objects.ts';
-import { goSyntax, printJson } from '../output/go-json.ts';
+import { printJson } from '../output/go-json.ts';
 import { withoutManagedFields } from '../output/output.ts';
 import type { Session } from '../session.ts';
 

@@ -96,7 +96,7 @@ async function defaultResources(session: Session): Promise<readonly ApiResource[
 
 /** The kinds of `--prune-allowlist`; undefined without the flag. Rejects with CliError. */
 export async function allowedKinds(session: Session): Promise<readonly ApiResource[] | undefined> {
-  const allowed = session.flags.commaSeparated('prune-allowlist');
+  const allowed = session.flags.list('prune-allowlist');
   if (allowed.length === 0) return undefined;
   const mapper = await session.mapper();
   return allowed.map((entry) => {

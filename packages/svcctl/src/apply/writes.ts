@@ -242,7 +242,7 @@ export const localDryRunError =
  */
 export async function sendRaw(session: Session, method: string, path: string): Promise<number> {
   checkRawPath(path);
-  const [name] = session.flags.commaSeparated('filename');
+  const [name] = session.flags.list('filename');
   const stdin = name === '-' ? await session.io.stdin() : undefined;
   const body = name === undefined ? undefined : (stdin ?? session.readFile(name, (why) => why));
   const { signal } = session.io;
@@ -253,7 +253,7 @@ export async function sendRaw(session: Session, method: string, path: string): P
 
 /** The conflicts of `--raw` with other flags, as messages for `throwFirst`. */
 export function rawConflicts({ flags }: Session): readonly (string | false)[] {
-  const files = flags.commaSeparated('filename');
+  const files = flags.list('filename');
   return [
     (files.length > 1 || flags.has('kustomize')) &&
       '--raw can only use a single local file or stdin',

@@ -1,7 +1,7 @@
 import { loadKubeconfig, resourcePath } from '@wheelhouse/client';
 import { acceptedMetaGroups } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
-import { type FlagSpec, Flags, parseFlags } from '../flags.ts';
+import { type FlagSpec, parseFlags } from '../flags.ts';
 import { type CliIo, usageError } from '../io.ts';
 import { listAt, nameOf, withGroup } from '../objects.ts';
 import { globalFlags, Session } from '../session.ts';
@@ -201,7 +201,7 @@ function parseIncomplete(args: readonly string[], specs: readonly FlagSpec[]) {
       // The last flag may lack its value.
     }
   }
-  return { flags: new Flags(new Map()), rest: [] as readonly string[] };
+  return parseFlags([], specs);
 }
 
 /** The flag whose value the user is typing. */

@@ -67,7 +67,7 @@ export const convertCommand: Command = {
 
 /** Whether the objects come from a single file other than standard input. */
 function isSingleFile(session: Session, manifests: readonly Manifest[]): boolean {
-  const names = session.flags.commaSeparated('filename');
+  const names = session.flags.list('filename');
   const sources = new Set(manifests.map(({ source }) => source));
   return names.length === 1 && names[0] !== '-' && sources.size === 1;
 }

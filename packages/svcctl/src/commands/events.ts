@@ -24,7 +24,7 @@ export const eventsCommand: Command = {
     ...outputFlags,
     allNamespacesFlag,
     { name: 'for', type: 'text', help: 'Only events of this object: TYPE/NAME' },
-    { name: 'types', type: 'list', help: 'Only events of these types: Normal, Warning' },
+    { name: 'types', type: 'items', help: 'Only events of these types: Normal, Warning' },
     { name: 'watch', short: 'w', type: 'boolean', help: 'Watch after listing' },
     noHeadersFlag,
     chunkSizeFlag,
@@ -60,7 +60,7 @@ export const eventsCommand: Command = {
 
 /** The types of `--types` in lower case; empty for all. Throws CliError. */
 function parseTypes({ flags }: Session): ReadonlySet<string> {
-  const types = flags.commaSeparated('types');
+  const types = flags.list('types');
   const lowerCase = new Set(types.map((type) => type.toLowerCase()));
   if ([...lowerCase].every((type) => type === 'normal' || type === 'warning')) return lowerCase;
   throw new CliError('valid --types are Normal or Warning');

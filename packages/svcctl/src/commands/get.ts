@@ -116,7 +116,7 @@ export const getCommand: Command = {
     { name: 'output-watch-events', type: 'boolean', help: 'Show the type of each watch event' },
     { name: 'show-labels', type: 'boolean', help: 'Show all labels as the last column' },
     { name: 'show-kind', type: 'boolean', help: 'Prefix each name with its kind' },
-    { name: 'label-columns', short: 'L', type: 'list', help: 'Labels to show as columns' },
+    { name: 'label-columns', short: 'L', type: 'items', help: 'Labels to show as columns' },
     noHeadersFlag,
     { name: 'ignore-not-found', type: 'boolean', help: 'Ignore objects that do not exist' },
     { name: 'sort-by', type: 'text', help: 'Sort by the field at this JSONPath' },
@@ -327,7 +327,7 @@ function tableOptions(session: Session, target: Target): TableOptions {
     wide: flags.text('output') === 'wide',
     withNamespace: flags.boolean('all-namespaces') && target.resource.namespaced,
     withLabels: flags.boolean('show-labels'),
-    labelColumns: flags.commaSeparated('label-columns'),
+    labelColumns: flags.list('label-columns'),
     headers: !flags.boolean('no-headers'),
   };
 }

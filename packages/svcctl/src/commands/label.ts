@@ -22,6 +22,7 @@ import { reportFailures, visitEach } from '../errors.ts';
 import { CliError, throwFirst } from '../io.ts';
 import { hasManifests, loadManifests } from '../manifests.ts';
 import { nameOf, objectAt, textAt } from '../objects.ts';
+import { compactJson } from '../output/go-json.ts';
 import { outputFlags, reportObject } from '../output/output.ts';
 import {
   allConflicts,
@@ -121,7 +122,7 @@ async function run(session: Session, args: readonly string[], subject: Subject):
   checkChanges(changes, subject);
   // Standard input counts as several objects.
   const isOnly = (list: readonly unknown[]) =>
-    list.length === 1 && !flags.commaSeparated('filename').includes('-');
+    list.length === 1 && !flags.list('filename').includes('-');
   if (flags.boolean('local')) {
     const manifests = await loadManifests(session);
     for (const { object } of manifests) {
@@ -242,23 +243,48 @@ function listPairs(
   }
 }
 
+const unversioned = { resourceVersion: undefined };
+
+/**
+ * How a change of metadata is reported. Like kubectl, a change without `--overwrite` removes labels
+ * if it makes the object shorter, and one that finds no labels leaves an empty map.
+ */
+function verbOf(
+  session: Session,
+  {
+    before,
+    after,
+    subject,
+  }: { readonly before: JsonObject; readonly after: JsonObject; readonly subject: Subject },
+): string {
+  const [old, now] = [compactJson(before), compactJson(after)];
+  if (old === now) return subject.unchanged;
+  const isShorter = Buffer.byteLength(now) < Buffer.byteLength(old);
+  return isShorter && !session.flags.boolean('overwrite') ? subject.removed : subject.changed;
+}
+
 async function changeOne(
   session: Session,
   options: ObjectChanges & { readonly path: string },
 ): Promise<void> {
   const { object, path, changes, subject } = options;
   const present = objectAt(object, 'metadata', subject.map);
-  const patch = createPatch(session, { present, changes, subject });
+  const isLocal = dryRunOf(session) === 'client' || session.flags.boolean('local');
+  const reportsAbsentKeys = subject.reportsAbsentKeys && !isLocal;
+  const patch = createPatch(session, {
+    present,
+    changes,
+    subject: { ...subject, reportsAbsentKeys },
+  });
   const resourceVersion = session.flags.text('resource-version') || undefined;
-  const suffix = dryRunSuffix(session);
-  if (Object.keys(patch).length === 0 && resourceVersion === undefined) {
-    reportObject(session, object, `${subject.unchanged}${suffix}`);
-    return;
-  }
-  const what = changes.set.size === 0 ? subject.removed : subject.changed;
-  if (dryRunOf(session) === 'client' || session.flags.boolean('local')) {
-    const metadata = { ...objectAt(object, 'metadata'), [subject.map]: applyPatch(present, patch) };
-    reportObject(session, await recorded(session, { ...object, metadata }), `${what}${suffix}`);
+  const version = resourceVersion === undefined ? {} : { resourceVersion };
+  const before = { ...objectAt(object, 'metadata'), ...(resourceVersion && unversioned) };
+  const metadata = { ...before, [subject.map]: applyPatch(present, patch), ...version };
+  const changed = await recorded(session, { ...object, metadata });
+  const verb = verbOf(session, { before, after: objectAt(changed, 'metadata'), subject });
+  const what = `${verb}${dryRunSuffix(session)}`;
+  if (isLocal) {
+    reportObject(session, changed, what);
     return;
   }
   const cause = await changeCause(session);
@@ -271,11 +297,11 @@ async function changeOne(
       metadata: {
         ...(cause === undefined ? {} : { annotations: cause }),
         [subject.map]: subject.map === 'annotations' ? { ...patch, ...cause } : patch,
-        ...(resourceVersion === undefined ? {} : { resourceVersion }),
+        ...version,
       },
     },
   });
-  reportObject(session, written, `${what}${suffix}`);
+  reportObject(session, written, what);
 }
 
 /**

@@ -169,6 +169,7 @@ async function readLog(
   const target = targetOf(resource, pod);
   const isPrefixed = flags.boolean('prefix') || flags.boolean('all-pods');
   const prefix = isPrefixed ? `[pod/${nameOf(pod)}/${container}] ` : '';
+  session.interruptExitCode = 1;
   try {
     const stream = await session.client.stream({
       path: targetPath(target, 'log'),

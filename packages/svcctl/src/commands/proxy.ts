@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { errorText } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
 import { CliError } from '../io.ts';
-import type { Session } from '../session.ts';
+import { killedExitCode, type Session } from '../session.ts';
 
 const defaultPort = 8001;
 
@@ -50,7 +50,7 @@ export const proxyCommand: Command = {
     }
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
-    return 130;
+    return killedExitCode;
   },
 };
 

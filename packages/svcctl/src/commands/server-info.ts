@@ -24,7 +24,7 @@ export const clusterInfoCommand: Command = {
           type: 'text',
           help: 'Folder to write to; - for standard output',
         },
-        { name: 'namespaces', type: 'list', help: 'Namespaces to dump' },
+        { name: 'namespaces', type: 'items', help: 'Namespaces to dump' },
         { name: 'all-namespaces', short: 'A', type: 'boolean', help: 'Dump all namespaces' },
       ],
       run: dump,
@@ -136,7 +136,7 @@ async function namespacesOf(session: Session): Promise<readonly string[]> {
     const target = { resource, namespace: '', name: undefined };
     return (await listObjects(session.client, target, {})).map(nameOf);
   }
-  const requested = session.flags.commaSeparated('namespaces');
+  const requested = session.flags.list('namespaces');
   if (requested.length > 0) return requested;
   return [(await session.dialect()).systemNamespace('system'), session.namespace];
 }
@@ -193,8 +193,8 @@ export const apiResourcesCommand: Command = {
       type: 'boolean',
       help: 'Only namespaced resources; false for cluster-scoped ones',
     },
-    { name: 'verbs', type: 'list', help: 'Only resources that support all of these verbs' },
-    { name: 'categories', type: 'list', help: 'Only resources in all of these categories' },
+    { name: 'verbs', type: 'items', help: 'Only resources that support all of these verbs' },
+    { name: 'categories', type: 'items', help: 'Only resources in all of these categories' },
     { name: 'output', short: 'o', type: 'text', help: 'wide or name' },
     noHeadersFlag,
     { name: 'sort-by', type: 'text', help: 'name or kind' },
@@ -208,8 +208,8 @@ export const apiResourcesCommand: Command = {
       throw new CliError(`--output ${output} is not available`);
     }
     const group = flags.text('api-group');
-    const verbs = flags.commaSeparated('verbs');
-    const categories = flags.commaSeparated('categories');
+    const verbs = flags.list('verbs');
+    const categories = flags.list('categories');
     const { resources: served, failures } = await session.discovery();
     if (failures.size > 0) session.defer([discoveryError(failures)]);
     const resources = served.filter(

@@ -3,7 +3,7 @@ import { isObject, type JsonObject, member } from '@wheelhouse/machinery';
 import { listAt, nameOf, namespaceOf, objectAt, textAt, textsAt } from '../objects.ts';
 import { selectorText } from '../rollout/workloads.ts';
 import { annotationLines, labelLines, metadataLines } from './metadata.ts';
-import { conditionTable } from './pod-template.ts';
+import { conditionTable, zonedTime } from './pod-template.ts';
 import type { RelatedDescriber, RelatedObjects } from './related.ts';
 import { endpointsText } from './services.ts';
 import { headLines } from './tabs.ts';
@@ -186,7 +186,7 @@ const describeNetworkPolicy: RelatedDescriber = (policy) => {
   return [
     `Name:\t${nameOf(policy)}`,
     `Namespace:\t${namespaceOf(policy)}`,
-    `Created on:\t${created.replace('T', ' ').replace('Z', ' +0000 UTC')}`,
+    `Created on:\t${zonedTime(created)}`,
     ...metadataLines(policy),
     'Spec:',
     `  PodSelector:     ${pods || everyPod}`,

@@ -180,14 +180,44 @@ function stateLines(title: string, state: JsonObject): string[] {
 
 const twoDigits = (value: number): string => String(value).padStart(2, '0');
 
-/** Formats an RFC 3339 time as `Mon, 02 Jan 2006 15:04:05 +0100`, in the local time zone. */
-export function longTime(text: string): string {
+/** A time in the local time zone: as if it were in UTC, and the zone's offset (`+0100`). */
+function localTime(text: string): { readonly shifted: Date; readonly offset: string } {
   const time = new Date(text === '' ? '0001-01-01T00:00:00Z' : text);
   const offset = -time.getTimezoneOffset();
-  const local = new Date(time.getTime() + offset * 60_000).toUTCString().replace(/ GMT$/, '');
   const minutes = Math.abs(offset);
   const zone = `${twoDigits(Math.floor(minutes / 60))}${twoDigits(minutes % 60)}`;
-  return `${local} ${offset < 0 ? '-' : '+'}${zone}`;
+  return {
+    shifted: new Date(time.getTime() + offset * 60_000),
+    offset: `${offset < 0 ? '-' : '+'}${zone}`,
+  };
+}
+
+/** Formats an RFC 3339 time as `Mon, 02 Jan 2006 15:04:05 +0100`, in the local time zone. */
+export function longTime(text: string): string {
+  const { shifted, offset } = localTime(text);
+  return `${shifted.toUTCString().replace(/ GMT$/, '')} ${offset}`;
+}
+
+/** Locales that together know the abbreviations of most time zones. */
+const zoneLocales = ['en-US', 'en-GB', 'en-AU', 'en-NZ', 'en-IN', 'en-ZA'];
+
+/**
+ * Formats an RFC 3339 time as `2006-01-02 15:04:05 +0100 CET`, in the local time zone. The hours of
+ * the offset replace an unknown abbreviation, as in Go.
+ */
+export function zonedTime(text: string): string {
+  const { shifted, offset } = localTime(text);
+  const names = zoneLocales.map((locale) => {
+    const format = new Intl.DateTimeFormat(locale, { timeZoneName: 'short' });
+    const parts = format.formatToParts(new Date(text));
+    return parts.find(({ type }) => type === 'timeZoneName')?.value ?? '';
+  });
+  const name = names.find((candidate) => /^[A-Z]+$/.test(candidate));
+  const local = shifted
+    .toISOString()
+    .replace('T', ' ')
+    .replace(/\.\d+Z$/, '');
+  return `${local} ${offset} ${name ?? offset.replace(/00$/, '')}`;
 }
 
 /** A table of conditions with the times of their last transitions; empty if there are none. */

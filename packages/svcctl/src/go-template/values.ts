@@ -1,4 +1,4 @@
-import { compareText, isObject, type JsonValue } from '@wheelhouse/machinery';
+import { compareText, goFloat, goPlain, isObject, type JsonValue } from '@wheelhouse/machinery';
 
 /** Go's limit for widths and precisions. */
 const widthMax = 1_000_000;
@@ -289,15 +289,9 @@ export function sortedNames(map: JsonValue): string[] {
     .sort(compareText);
 }
 
-/** Formats a JSON value like Go's `%v`. */
-export function formatJson(value: JsonValue): string {
-  if (value === null) return '<nil>';
-  if (typeof value === 'number' && !Number.isInteger(value)) return formatShortFloat(value);
-  if (Array.isArray(value)) return `[${value.map(formatJson).join(' ')}]`;
-  if (!isObject(value)) return String(value);
-  const members = sortedNames(value).map((name) => `${name}:${formatJson(value[name] ?? null)}`);
-  return `map[${members.join(' ')}]`;
-}
+/** Formats a JSON value like Go's `%v`, whatever its length. */
+export const formatJson = (value: JsonValue): string =>
+  goPlain(value, { max: Number.POSITIVE_INFINITY });
 
 /** Formats a value like Go's `%v`. */
 export function formatPlain({ kind, value }: GoValue): string {
@@ -309,10 +303,7 @@ export function formatPlain({ kind, value }: GoValue): string {
 function formatShortFloat(value: number): string {
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
-  const [mantissa = '', power = '0'] = value.toExponential().split('e');
-  const exponent = Number(power);
-  const isLong = value !== 0 && (exponent < -4 || exponent >= 6);
-  return isLong ? `${mantissa}e${goExponent(exponent)}` : String(value);
+  return goFloat(value);
 }
 
 /** An exponent with a sign and at least two digits. */

@@ -53,16 +53,6 @@ export function compactJson(value: JsonValue): string {
   return goEscaped(canonicalJson(value));
 }
 
-/** Formats a value in Go's syntax (`%#v`), with sorted members. */
-export function goSyntax(value: JsonValue | undefined): string {
-  if (Array.isArray(value)) return `[]interface {}{${value.map(goSyntax).join(', ')}}`;
-  if (!isObject(value)) return value == null ? 'interface {}(nil)' : JSON.stringify(value);
-  const members = Object.keys(value)
-    .sort(compareText)
-    .map((name) => `${JSON.stringify(name)}:${goSyntax(value[name])}`);
-  return `map[string]interface {}{${members.join(', ')}}`;
-}
-
 const quote = (text: string): string => goEscaped(JSON.stringify(text));
 
 /**

@@ -1,5 +1,5 @@
 import { toYaml } from '@wheelhouse/client';
-import { isObject, type JsonObject, type JsonPath } from '@wheelhouse/machinery';
+import { goSyntax, isObject, type JsonObject, type JsonPath } from '@wheelhouse/machinery';
 import type { CommandFlag } from '../command.ts';
 import type { FlagSpec } from '../flags.ts';
 import { runGoTemplate, TemplateRunError } from '../go-template/exec.ts';
@@ -10,7 +10,7 @@ import { formatJson } from '../go-template/values.ts';
 import { CliError } from '../io.ts';
 import { objectLabel } from '../objects.ts';
 import type { Session } from '../session.ts';
-import { compactJson, goSyntax, printJson } from './go-json.ts';
+import { compactJson, printJson } from './go-json.ts';
 import {
   completePath,
   evaluateTemplate,
@@ -240,7 +240,7 @@ function pathError(failed: {
   const { text, problem, object } = failed;
   const data = hasSecrets(object)
     ? ''
-    : `\tobject given to jsonpath engine was:\n\t\t${goSyntax(object)}\n`;
+    : `\tobject given to jsonpath engine was:\n\t\t${goSyntax(object, { max: Number.POSITIVE_INFINITY })}\n`;
   return new CliError(
     `error executing jsonpath ${JSON.stringify(text)}: Error executing template: ${problem}. ` +
       'Printing more information for debugging the template:\n' +

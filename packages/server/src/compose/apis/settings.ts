@@ -12,11 +12,11 @@ import {
   type VersionDef,
 } from '@wheelhouse/kinds';
 import {
-  booleanOf,
+  booleanFlag,
   type Dialect,
   type DialectName,
   dialectNames,
-  problemText,
+  errorText,
 } from '@wheelhouse/machinery';
 import { describeGates, type FeatureGates, readFeatureGates } from '../../flags/feature-gates.ts';
 import {
@@ -25,7 +25,6 @@ import {
   type FlagValues,
   flagsIn,
   oneOf,
-  parseBoolean,
 } from '../../flags/flags.ts';
 import type { Feature } from '../feature.ts';
 
@@ -94,11 +93,10 @@ function checkFlowControlServed(config: RuntimeConfig, dialect: Dialect): void {
 function switchOf(key: string, text: string): boolean {
   if (text === '') return true;
   try {
-    return parseBoolean(text);
-  } catch {
+    return booleanFlag(text);
+  } catch (error) {
     if (wholeKeys.has(key)) throw new FlagError(`invalid value ${key}=${text}`);
-    const reason = problemText({ code: 'number', parser: 'ParseBool', text, problem: 'syntax' });
-    throw new FlagError(`invalid value of ${key}: ${text}, err: ${reason}`);
+    throw new FlagError(`invalid value of ${key}: ${text}, err: ${errorText(error)}`);
   }
 }
 
@@ -368,10 +366,11 @@ const removalVariable = 'KUBE_APISERVER_SERVE_REMOVED_APIS_FOR_ONE_RELEASE';
  */
 function removalOf(text: string | undefined): Removal {
   if (text === undefined) return 'at once';
-  const value = booleanOf(text);
-  if (value !== undefined) return value ? 'one release later' : 'at once';
-  const why = problemText({ code: 'number', parser: 'ParseBool', text, problem: 'syntax' });
-  throw new FlagError(`${removalVariable}: ${why}`);
+  try {
+    return booleanFlag(text) ? 'one release later' : 'at once';
+  } catch (error) {
+    throw new FlagError(`${removalVariable}: ${errorText(error)}`);
+  }
 }
 
 type FlowControlFlag = {

@@ -127,7 +127,7 @@ const authenticationFlags = flagsIn('Authentication', {
     help: 'Prefix of the names of these groups.',
   },
   'oidc-required-claim': {
-    type: 'pairs',
+    type: 'pair',
     help: 'A claim=value pair that the ID token must have; may be repeated.',
   },
   'oidc-signing-algs': {
@@ -208,10 +208,16 @@ export const authenticationFeature: Feature<
 };
 
 function checkUidHeaders(values: Values, { gates }: Pick<CommandLine, 'gates'>): void {
-  const isGiven = values['requestheader-uid-headers'].length > 0;
-  if (!isGiven || gates.enabled('RemoteRequestHeaderUID')) return;
+  const names = values['requestheader-uid-headers'];
+  if (names.length === 0) return;
+  if (!gates.enabled('RemoteRequestHeaderUID')) {
+    throw new FlagError(
+      '--requestheader-uid-headers requires the "RemoteRequestHeaderUID" feature to be enabled',
+    );
+  }
+  if (names.some((name) => name.toLowerCase() === 'x-remote-uid')) return;
   throw new FlagError(
-    '--requestheader-uid-headers requires the "RemoteRequestHeaderUID" feature to be enabled',
+    '--requestheader-uid-headers is set without specifying the standard X-Remote-Uid header - API aggregation will not work',
   );
 }
 
@@ -221,10 +227,11 @@ function requestHeaderOf(values: Values): Pick<Authentication, 'requestHeader'> 
     'uid-headers',
     'group-headers',
     'extra-headers-prefix',
+    'allowed-names',
   ] as const;
   for (const name of names) {
     if (values[`requestheader-${name}`].some((header) => header.trim() === '')) {
-      throw new FlagError(`--requestheader-${name} holds an empty name`);
+      throw new FlagError(`empty value in "requestheader-${name}"`);
     }
   }
   const uidHeaders = values['requestheader-uid-headers'];

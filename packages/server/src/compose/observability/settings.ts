@@ -190,6 +190,7 @@ const logFlags = flagsIn('Logs', {
   },
   'log-flush-frequency': {
     type: 'duration',
+    range: 'positive',
     default: '5s',
     help: 'Maximum time that a log line stays in the buffers of --log-json-info-buffer-size and --log-text-info-buffer-size.',
   },

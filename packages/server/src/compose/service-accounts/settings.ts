@@ -34,7 +34,7 @@ type Accounts = NonNullable<ServiceAccountSettings['serviceAccounts']>;
 /** Flags of service accounts and their tokens. */
 const serviceAccountFlags = flagsIn('Authentication', {
   'service-account-key-file': {
-    type: 'list',
+    type: 'each',
     file: 'keys',
     help: 'PEM files of RSA or ECDSA keys, private or public, that verify service account tokens in addition to the signing key; --tls-private-key-file when none are given. A file may contain several keys.',
   },

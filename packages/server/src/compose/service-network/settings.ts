@@ -22,8 +22,7 @@ const serviceNetworkFlags = flagsIn('Misc', {
   'service-cluster-ip-range': {
     group: 'Generic',
     after: 'web-console',
-    type: 'list',
-    repeated: 'last',
+    type: 'string',
     default: defaults.addresses,
     help: 'CIDR block of Service addresses; two blocks of different families give Services two addresses. The last use of the flag counts.',
   },
@@ -68,7 +67,7 @@ export const serviceNetworkFeature: Feature<
     // Like kube-apiserver, an empty range is the default one.
     const serviceRanges: ServiceRangeTexts = {
       ...(isUnlimited ? { sizes: 'any' } : {}),
-      clusterIps: addresses.length === 0 ? [defaults.addresses] : addresses,
+      clusterIps: (addresses || defaults.addresses).split(','),
       nodePorts: values['service-node-port-range'] || defaults.ports,
     };
     const ranges = readServiceRanges(serviceRanges);

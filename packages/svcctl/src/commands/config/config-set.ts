@@ -316,12 +316,12 @@ export const setCredentialsCommand: Command = {
     { name: 'auth-provider', type: 'text', help: 'Auth provider of the entry' },
     {
       name: 'auth-provider-arg',
-      type: 'list',
+      type: 'items',
       help: 'KEY=VALUE for the auth provider; KEY- removes it',
     },
     { name: 'exec-command', type: 'text', help: 'Program that provides credentials' },
     { name: 'exec-api-version', type: 'text', help: 'API version of the program' },
-    { name: 'exec-arg', type: 'list', help: 'Arguments of the program' },
+    { name: 'exec-arg', type: 'items', help: 'Arguments of the program' },
     { name: 'exec-env', type: 'list', help: 'NAME=VALUE for its environment; NAME- removes it' },
     {
       name: 'exec-interactive-mode',
@@ -428,8 +428,8 @@ function setExec(session: Session, body: JsonObject, changes: PairChanges): void
     exec.command = command;
     delete exec.args;
   }
-  const args = flags.commaSeparated('exec-arg');
-  if (args.length > 0) exec.args = args;
+  const args = flags.list('exec-arg');
+  if (args.length > 0) exec.args = [...args];
   if (flags.has('exec-api-version')) exec.apiVersion = flags.text('exec-api-version') ?? '';
   if (flags.has('exec-interactive-mode')) {
     exec.interactiveMode = flags.text('exec-interactive-mode') ?? '';

@@ -111,7 +111,7 @@ export const createAccountCommands: readonly Command[] = [serviceAccountCommand,
 
 /** The distinct, nonempty values of a flag, each split at its commas. */
 function distinctWords(session: Session, flag: string): string[] {
-  return [...new Set(session.flags.commaSeparated(flag))].filter((word) => word !== '');
+  return [...new Set(session.flags.list(flag))].filter((word) => word !== '');
 }
 
 /** A resource of `--resource`: `TYPE[.GROUP][/SUBRESOURCE]`. */
@@ -257,10 +257,10 @@ function pathRules(session: Session, verbs: readonly string[]): JsonObject[] {
 
 const roleFlags: readonly FlagSpec[] = [
   ...createFlags,
-  { name: 'verb', type: 'list', help: 'Verbs of the rule' },
+  { name: 'verb', type: 'items', help: 'Verbs of the rule' },
   {
     name: 'resource',
-    type: 'list',
+    type: 'items',
     help: 'Resources that the rule applies to: TYPE[.GROUP][/SUB]',
   },
   { name: 'resource-name', type: 'list', help: 'Names to which the rule is restricted' },
@@ -380,8 +380,8 @@ const clusterRoleCommand: Command = {
   usage: 'NAME --verb=VERB --resource=TYPE',
   flags: [
     ...roleFlags,
-    { name: 'non-resource-url', type: 'list', help: 'Paths that the rule applies to' },
-    { name: 'aggregation-rule', type: 'list', help: 'KEY=VALUE labels of roles to aggregate' },
+    { name: 'non-resource-url', type: 'items', help: 'Paths that the rule applies to' },
+    { name: 'aggregation-rule', type: 'items', help: 'KEY=VALUE labels of roles to aggregate' },
   ],
   async run(session, args) {
     const metadata = { name: requireName(session, args) };

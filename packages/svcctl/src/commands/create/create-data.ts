@@ -161,13 +161,13 @@ const dockerCommand: Command = {
     { name: 'docker-password', type: 'text', help: 'Password for the registry' },
     { name: 'docker-email', type: 'text', help: 'Email address for the registry' },
     { name: 'docker-server', type: 'text', help: 'Address of the registry' },
-    { name: 'from-file', type: 'list', help: `[${dockerKey}=]FILE` },
+    { name: 'from-file', type: 'items', help: `[${dockerKey}=]FILE` },
   ],
   async run(session, args) {
     const name = requireName(session, args);
     const { label } = await session.dialect();
     const data =
-      session.flags.commaSeparated('from-file').length > 0
+      session.flags.list('from-file').length > 0
         ? readData(session, { kind: 'Secret', name, fileKey: dockerKey })
         : new Map([[dockerKey, Buffer.from(dockerConfig(session))]]);
     return createSecret(session, { name, data, type: label('dockerconfigjson') });

@@ -140,7 +140,7 @@ function createTls(rules: readonly Rule[]): JsonObject[] {
   }));
 }
 
-const tcpFlag: FlagSpec = { name: 'tcp', type: 'list', help: 'PORT[:TARGET_PORT]; repeatable' };
+const tcpFlag: FlagSpec = { name: 'tcp', type: 'items', help: 'PORT[:TARGET_PORT]; repeatable' };
 
 /** A type of Service, and the members of its specification that flags set. */
 interface ServiceType {
@@ -156,7 +156,7 @@ function createService(
   const name = requireName(session, args);
   const clusterIP = session.flags.text('clusterip') ?? '';
   const nodePort = session.flags.integer('node-port') ?? 0;
-  const pairs = session.flags.commaSeparated('tcp');
+  const pairs = session.flags.list('tcp');
   if (clusterIP !== 'None' && pairs.length === 0 && type !== 'ExternalName') {
     throw new CliError('at least one tcp port specifier must be provided');
   }

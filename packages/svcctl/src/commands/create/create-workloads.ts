@@ -145,14 +145,14 @@ const deploymentCommand: Command = {
   usage: 'NAME --image=IMAGE -- [COMMAND] [ARGUMENTS...]',
   flags: [
     ...createFlags,
-    { name: 'image', type: 'list', help: 'Image of a container; repeatable' },
+    { name: 'image', type: 'items', help: 'Image of a container; repeatable' },
     { name: 'port', type: 'integer', bits: 32, help: 'Port of the first container' },
     { name: 'replicas', short: 'r', type: 'integer', bits: 32, help: 'Number of replicas (1)' },
   ],
   run(session, args) {
     requireFlags(session, ['image']);
     const { name, command } = nameAndCommand(session, args);
-    const images = session.flags.commaSeparated('image');
+    const images = session.flags.list('image');
     if (images.length > 1 && command.length > 0) {
       throw new CliError('cannot specify multiple --image options and command');
     }

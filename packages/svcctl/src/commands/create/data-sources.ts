@@ -9,8 +9,8 @@ import type { Session } from '../../session.ts';
 /** Flags of commands that create objects with data. */
 export const dataFlags: readonly FlagSpec[] = [
   { name: 'from-literal', type: 'list', help: 'KEY=VALUE' },
-  { name: 'from-file', type: 'list', help: '[KEY=]FILE, or a folder' },
-  { name: 'from-env-file', type: 'list', help: 'A file of KEY=VALUE lines' },
+  { name: 'from-file', type: 'items', help: '[KEY=]FILE, or a folder' },
+  { name: 'from-env-file', type: 'items', help: 'A file of KEY=VALUE lines' },
 ];
 
 /** The object that receives the data. */
@@ -29,8 +29,8 @@ export function readData(session: Session, target: DataTarget): Map<string, Buff
     data.set(key, value);
   };
   const literals = session.flags.list('from-literal');
-  const files = session.flags.commaSeparated('from-file');
-  const environments = session.flags.commaSeparated('from-env-file');
+  const files = session.flags.list('from-file');
+  const environments = session.flags.list('from-env-file');
   if (environments.length > 0 && literals.length + files.length > 0) {
     throw new CliError('from-env-file cannot be combined with from-file or from-literal');
   }

@@ -179,7 +179,7 @@ export const envCommand: Command = {
     { name: 'from', type: 'text', help: 'TYPE/NAME of a config map or secret with variables' },
     { name: 'prefix', type: 'text', help: 'Prefix for the names of the variables' },
     { name: 'env', short: 'e', type: 'list', help: 'KEY=VALUE' },
-    { name: 'keys', type: 'list', help: 'Only these keys of --from' },
+    { name: 'keys', type: 'items', help: 'Only these keys of --from' },
     {
       name: 'list',
       type: 'boolean',
@@ -315,7 +315,7 @@ function parseVariables(text: string): JsonObject[] {
 async function readSource(session: Session): Promise<JsonObject[]> {
   const from = session.flags.text('from') ?? '';
   if (from === '') return [];
-  const keys = new Set(session.flags.commaSeparated('keys'));
+  const keys = new Set(session.flags.list('keys'));
   const variables: JsonObject[] = [];
   const source = await getByLabel(session, from);
   const type = sourceTypes[String(source['kind'])];

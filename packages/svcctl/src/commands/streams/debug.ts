@@ -12,7 +12,7 @@ import {
   withDebugContainer,
 } from '../../debug/debug-pods.ts';
 import type { FlagSpec } from '../../flags.ts';
-import { CliError, CommandLineError, throwFirst } from '../../io.ts';
+import { CliError, throwFirst } from '../../io.ts';
 import { hasManifests, loadManifests } from '../../manifests.ts';
 import { nameOf, namespaceOf } from '../../objects.ts';
 import { getByLabel, resourceOfObject, targetPath } from '../../selection.ts';
@@ -30,7 +30,7 @@ export const debugCommand: Command = {
   summary: 'Create debugging sessions for troubleshooting workloads and nodes',
   usage: '(POD | TYPE/NAME) [--image=IMAGE] [--copy-to=NAME] [-- COMMAND [ARGUMENTS...]]',
   flags: [
-    { name: 'filename', short: 'f', type: 'list', help: 'File of the object to debug' },
+    { name: 'filename', short: 'f', type: 'items', help: 'File of the object to debug' },
     { name: 'image', type: 'text', help: 'Image of the debug container' },
     { name: 'container', short: 'c', type: 'text', help: 'Name of the debug container' },
     {
@@ -46,13 +46,13 @@ export const debugCommand: Command = {
     { name: 'stdin', short: 'i', type: 'boolean', help: 'Keep standard input open' },
     { name: 'tty', short: 't', type: 'boolean', help: 'Allocate a terminal' },
     { name: 'quiet', short: 'q', type: 'boolean', help: 'Print only what the container prints' },
-    { name: 'env', type: 'list', help: 'Environment variables: KEY=VALUE,…; repeatable' },
+    { name: 'env', type: 'pairs', help: 'Environment variables: KEY=VALUE,…; repeatable' },
     { name: 'image-pull-policy', type: 'text', help: 'Always, IfNotPresent, or Never' },
     { name: 'target', type: 'text', help: 'Container whose processes the debug container sees' },
     { name: 'copy-to', type: 'text', help: 'Debug a copy of the pod, with this name' },
     { name: 'replace', type: 'boolean', help: 'Delete the original pod; with --copy-to' },
     { name: 'same-node', type: 'boolean', help: 'Schedule the copy on the same node' },
-    { name: 'set-image', type: 'list', help: 'Images of the copy: CONTAINER=IMAGE,…; * for all' },
+    { name: 'set-image', type: 'pairs', help: 'Images of the copy: CONTAINER=IMAGE,…; * for all' },
     { name: 'share-processes', type: 'boolean', help: 'Share processes in the copy (default)' },
     keepFlag('labels', 'labels'),
     keepFlag('annotations', 'annotations'),
@@ -104,10 +104,10 @@ async function readDebugOptions(
     container: flags.text('container') ?? '',
     image: flags.text('image') ?? '',
     pullPolicy: flags.text('image-pull-policy') ?? '',
-    setImages: parseFlagPairs(session, 'set-image'),
+    setImages: pairsOf(session, 'set-image'),
     command,
     isArguments: flags.boolean('arguments-only'),
-    env: [...parseFlagPairs(session, 'env')].map(([name, value]) => ({ name, value })),
+    env: [...pairsOf(session, 'env')].map(([name, value]) => ({ name, value })),
     stdin: flags.boolean('stdin'),
     tty: flags.boolean('tty'),
     copyTo: flags.text('copy-to') ?? '',
@@ -126,29 +126,14 @@ async function readDebugOptions(
   };
 }
 
-/** Parses the `KEY=VALUE,…` values of a flag; quoted parts may contain commas. Throws CliError. */
-function parseFlagPairs({ flags }: Session, flag: string): ReadonlyMap<string, string> {
-  const pairs = new Map<string, string>();
-  for (const text of flags.list(flag)) {
-    const isSinglePair = text.split('=').length === 2;
-    const parts = isSinglePair
-      ? [text.replace(/^"+|"+$/g, '')]
-      : [...text.matchAll(/(?:^|,)("(?:[^"]|"")*"|[^,]*)/g)].map(([, part = '']) =>
-          part.startsWith('"') ? part.slice(1, -1).replaceAll('""', '"') : part,
-        );
-    for (const part of parts) {
-      const equals = part.indexOf('=');
-      if (equals < 0) {
-        const value = JSON.stringify(text);
-        throw new CommandLineError(
-          `invalid argument ${value} for "--${flag}" flag: ${part} must be formatted as ` +
-            "key=value\nSee 'svcctl debug --help' for usage.",
-        );
-      }
-      pairs.set(part.slice(0, equals), part.slice(equals + 1));
-    }
-  }
-  return pairs;
+/** The `KEY=VALUE` pairs of a flag. */
+function pairsOf({ flags }: Session, flag: string): ReadonlyMap<string, string> {
+  return new Map(
+    flags.list(flag).map((pair) => {
+      const equals = pair.indexOf('=');
+      return [pair.slice(0, equals), pair.slice(equals + 1)];
+    }),
+  );
 }
 
 /** Reads the partial container of `--custom`. Rejects with CliError. */

@@ -43,7 +43,7 @@ export const portForwardCommand: Command = {
   summary: 'Forward one or more local ports to a pod',
   usage: 'TYPE/NAME [LOCAL_PORT:]REMOTE_PORT [...]',
   flags: [
-    { name: 'address', type: 'list', help: 'Addresses to listen on (localhost)' },
+    { name: 'address', type: 'items', help: 'Addresses to listen on (localhost)' },
     podTimeoutFlag,
   ],
   async run(session, args) {
@@ -169,7 +169,7 @@ async function serve(
   },
 ): Promise<void> {
   const { io, flags } = session;
-  const addresses = flags.commaSeparated('address');
+  const addresses = flags.list('address');
   // Many machines have only one of the addresses of localhost.
   const groups = (addresses.length === 0 ? ['localhost'] : addresses).map((address) =>
     address === 'localhost' ? ['127.0.0.1', '::1'] : [address],
