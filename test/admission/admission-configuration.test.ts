@@ -239,6 +239,24 @@ describe('ImagePolicyWebhook', () => {
     await open.post(pods, pod('b'), { headers: noted.headers });
     const second = await audit.lastOf(noted.id);
     expect(second.annotations['imagepolicywebhook.image-policy.svc.io/scanned']).toBe('today');
+
+    const { status: _, ...empty } = verdict({});
+    service.answer = () => empty;
+    const withInit = (name: string) =>
+      pod(name, { initContainers: [{ name: 'i', image: `${name}:1` }] });
+    const unstated = await open.post(pods, withInit('c'));
+    expect(unstated.body.message).toContain('one or more images rejected by webhook backend');
+    const failures = [
+      { ...verdict({ allowed: true }), kind: 'PodReview' },
+      verdict({ allowed: false, reason: 7 }),
+    ];
+    for (const [index, failure] of failures.entries()) {
+      service.answer = () => failure;
+      const failedOpen = named();
+      await open.post(pods, withInit(`d${index}`), { headers: failedOpen.headers });
+      const third = await audit.lastOf(failedOpen.id);
+      expect(third.annotations['imagepolicywebhook.image-policy.svc.io/failed-open']).toBe('true');
+    }
   });
 
   test('ADM-1: a configuration is required, with valid durations', async () => {

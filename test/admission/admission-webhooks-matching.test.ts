@@ -399,6 +399,13 @@ describe('ADM-2: clientConfig', () => {
     await gone.stop();
     await hooked('validating', { path: '/v', clientConfig });
     expect(await failing()).toContain(`Post "${gone.url}/v?timeout=10s": dial tcp 127.0.0.1:`);
+    for (const host of ['127.0.0.9', '127.0.0.9:443']) {
+      await unhook();
+      await hooked('validating', { path: '/v', clientConfig: { url: `https://${host}/v` } });
+      expect(await failing()).toContain(
+        `Post "https://${host}/v?timeout=10s": dial tcp 127.0.0.9:443: connect: connection refused`,
+      );
+    }
   });
 
   test('ADM-2: a Service that is missing, lacks the port, or has no endpoints', async () => {

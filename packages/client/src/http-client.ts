@@ -236,13 +236,19 @@ export interface HttpClient {
 /** The server is unreachable; `cause` is the network error. */
 export class ConnectionError extends Error {
   readonly code: string;
+  /** The host, and the port unless it is the usual one of a URL. */
   readonly host: string;
+  /** `host:port` */
+  readonly address: string;
 
-  constructor(host: string, cause: NodeJS.ErrnoException) {
+  constructor(server: string | URL, cause: NodeJS.ErrnoException) {
     super(cause.message, { cause });
     this.name = 'ConnectionError';
     this.code = cause.code ?? '';
-    this.host = host;
+    this.host = typeof server === 'string' ? server : server.host;
+    const isUsualPort = typeof server !== 'string' && server.port === '';
+    const usualPort = isUsualPort && server.protocol === 'https:' ? 443 : 80;
+    this.address = isUsualPort ? `${this.host}:${usualPort}` : this.host;
   }
 }
 
@@ -252,8 +258,8 @@ export const bodyErrorText = (error: unknown): string =>
 
 /** The connection was lost while the response arrived. */
 export class LostResponseError extends ConnectionError {
-  constructor(host: string, cause: NodeJS.ErrnoException) {
-    super(host, cause);
+  constructor(server: string | URL, cause: NodeJS.ErrnoException) {
+    super(server, cause);
     this.message =
       'unexpected error when reading response body. Please retry. ' +
       `Original error: ${bodyErrorText(cause)}`;
@@ -368,11 +374,11 @@ async function send(request: HttpRequest, context: SendContext): Promise<HttpStr
 
 /** Returns a function that throws a network error as one of a class. */
 const failWith =
-  (NetworkError: typeof ConnectionError, { host }: URL) =>
+  (NetworkError: typeof ConnectionError, server: URL) =>
   (error: unknown): never => {
     // Under jest, Node's errors are instances of the Error of another realm.
     const isError = error instanceof Error || types.isNativeError(error);
-    throw isError && error.name !== 'AbortError' ? new NetworkError(host, error) : error;
+    throw isError && error.name !== 'AbortError' ? new NetworkError(server, error) : error;
   };
 
 /** Headers that HTTP/2 forbids or replaces with pseudo-headers. */
@@ -420,7 +426,7 @@ function sendOverHttp1(request: HttpRequest, context: SendContext): Promise<Http
       resolve({ status: body.statusCode ?? 0, headers: body.headers, body });
     };
     const error = (error: NodeJS.ErrnoException) =>
-      reject(error.name === 'AbortError' ? error : new ConnectionError(base.host, error));
+      reject(error.name === 'AbortError' ? error : new ConnectionError(base, error));
     listen(outgoing, { where: 'client' }, { error, response });
     if (body !== undefined) outgoing.write(body);
     outgoing.end();

@@ -52,10 +52,10 @@ const dialErrors: Readonly<Record<string, string>> = {
 export function goNetworkError(error: unknown): string {
   if (error instanceof StatusError) return error.message;
   const code = error instanceof ConnectionError ? error.code : codeOf(error);
-  const host = error instanceof ConnectionError ? error.host : '';
-  if (Object.hasOwn(dialErrors, code)) return `dial tcp ${host}: ${dialErrors[code] ?? ''}`;
+  const address = error instanceof ConnectionError ? error.address : '';
+  if (Object.hasOwn(dialErrors, code)) return `dial tcp ${address}: ${dialErrors[code] ?? ''}`;
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
-    return `dial tcp: lookup ${host.replace(/:\d+$/, '')}: no such host`;
+    return `dial tcp: lookup ${address.replace(/:\d+$/, '')}: no such host`;
   }
   if (code === 'ERR_HTTP2_STREAM_ERROR' && error instanceof Error) return error.message;
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID' && error instanceof Error) {

@@ -85,7 +85,7 @@ export {
   wireFixed64,
   wireVarint,
 } from './protobuf/wire.ts';
-export { decodeReviewAnswer, type ReviewType } from './review-answer.ts';
+export { decodeReviewAnswer, type ReviewType, reviewStatusReader } from './review-answer.ts';
 export {
   attributeOids,
   type CertificateParts,

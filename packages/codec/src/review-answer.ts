@@ -6,11 +6,14 @@ import {
   isObject,
   type JsonObject,
   type JsonValue,
+  member,
   parseApiVersion,
   problemText,
   textOf,
   typeMetaStruct,
 } from '@wheelhouse/machinery';
+import { decodeTyped, type Schema } from '@wheelhouse/schema';
+import { structType, textType } from './configuration.ts';
 import { answerLimits, decodeJsonInSlices, JsonError, type JsonLimits } from './json.ts';
 import { decodeYaml } from './yaml.ts';
 import { yamlBodyLimits } from './yaml-error.ts';
@@ -106,3 +109,23 @@ async function decode(
 const yamlBytesMax = 3_145_728;
 /** Maximum number of spaces before the brace of a JSON text. */
 const spacesMax = 2048;
+
+/**
+ * Returns a function that reads the status of an answer that repeats a review, which is empty if
+ * the answer has none. It throws for a malformed answer, and for one of another type.
+ */
+export function reviewStatusReader(
+  kind: string,
+  status: Schema,
+): (answer: JsonObject, apiVersion: string) => JsonObject {
+  const decode = decodeTyped(structType(kind, { apiVersion: textType, kind: textType, status }));
+  return (answer, apiVersion) => {
+    const review = decode(answer);
+    const stated = [review['kind'] || kind, review['apiVersion'] || apiVersion];
+    if (stated[0] !== kind || stated[1] !== apiVersion) {
+      throw new Error(`it is a ${stated.join(' of ')}, not a ${kind} of ${apiVersion}`);
+    }
+    const found = member(review, 'status');
+    return isObject(found) ? found : {};
+  };
+}

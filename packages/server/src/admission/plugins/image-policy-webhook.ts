@@ -1,11 +1,11 @@
-import { objectsAt, type Stored, textAt } from '@wheelhouse/kinds';
-import type { ImageReview } from '@wheelhouse/kinds/types/imagepolicy/v1alpha1';
+import { reviewStatusReader, structType, textType, truthType } from '@wheelhouse/codec';
+import { objectsAt, textAt } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   createExpiringCache,
   isObject,
   type JsonObject,
-  member,
+  textOf,
   type WaitingClient,
   webhookBody,
 } from '@wheelhouse/machinery';
@@ -20,7 +20,7 @@ const verdictsMax = 1024;
 interface Verdict {
   readonly allowed: boolean;
   readonly reason: string;
-  readonly auditAnnotations: Readonly<Record<string, string>>;
+  readonly auditAnnotations: readonly (readonly [key: string, value: string])[];
 }
 
 /** Asks a service whether the images of a pod may run, and caches its verdicts (ADM-1). */
@@ -36,7 +36,8 @@ export function imagePolicyWebhook(tools: AdmissionTools): AdmissionPlugin {
     const apiVersion = `${dialect.group('imagepolicy')}/v1alpha1`;
     const metadata = { creationTimestamp: null };
     const review = { kind: 'ImageReview', apiVersion, metadata, spec, status: { allowed: false } };
-    const verdict = await policy.webhook.call(webhookBody(review), verdictOf, client);
+    const read = (answer: JsonObject) => verdictOf(answer, apiVersion);
+    const verdict = await policy.webhook.call(webhookBody(review), read, client);
     verdicts.set(key, verdict, verdict.allowed ? policy.allowTtlMs : policy.denyTtlMs);
     return verdict;
   };
@@ -62,7 +63,7 @@ export function imagePolicyWebhook(tools: AdmissionTools): AdmissionPlugin {
         fails(call, pod, error);
         return;
       }
-      for (const [key, value] of Object.entries(verdict.auditAnnotations)) {
+      for (const [key, value] of verdict.auditAnnotations) {
         call.context.request?.annotate(`${prefix}/${key}`, value);
       }
       if (verdict.allowed) return;
@@ -102,16 +103,22 @@ function reviewSpec(
   };
 }
 
-function verdictOf(review: Stored<ImageReview>): Verdict {
-  const status = review.status;
-  if (status === undefined) throw new Error('it has no status');
-  const annotations = member(status, 'auditAnnotations');
-  const annotationEntries = Object.entries(isObject(annotations) ? annotations : {});
+const readStatus = reviewStatusReader(
+  'ImageReview',
+  structType('ImageReviewStatus', {
+    allowed: truthType,
+    reason: textType,
+    auditAnnotations: { type: 'object', additionalProperties: textType },
+  }),
+);
+
+/** The verdict of an answer; without a status, the images may not run, as in kube-apiserver. */
+function verdictOf(answer: JsonObject, apiVersion: string): Verdict {
+  const { allowed, reason, auditAnnotations } = readStatus(answer, apiVersion);
+  const annotations = isObject(auditAnnotations) ? auditAnnotations : {};
   return {
-    allowed: status.allowed === true,
-    reason: status.reason ?? '',
-    auditAnnotations: Object.fromEntries(
-      annotationEntries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
-    ),
+    allowed: allowed === true,
+    reason: textOf(reason),
+    auditAnnotations: Object.entries(annotations).map(([key, text]) => [key, textOf(text)]),
   };
 }

@@ -148,11 +148,18 @@ function callError(
 /** The address as the configuration spells it, for messages. */
 function shownUrl(address: WebhookAddress): string {
   if (address.service === undefined) {
-    if (!URL.canParse(address.url)) return address.url;
-    return `${new URL(address.url).origin}${pathOf(address.url)}`;
+    return URL.canParse(address.url)
+      ? `https://${hostOf(address.url)}${pathOf(address.url)}`
+      : address.url;
   }
   const { namespace, name, path, port } = address.service;
   return `https://${name}.${namespace}.svc:${port}${normalizePath(path)}`;
+}
+
+/** The host of a webhook's URL, and the port if it states one. */
+function hostOf(url: string): string {
+  const parsed = parseGoUrl(url);
+  return typeof parsed === 'string' ? new URL(url).host : parsed.host;
 }
 
 /** The path of a webhook's URL. */
@@ -178,7 +185,7 @@ async function targetOf(
       ),
       path: pathOf(address.url),
       host: undefined,
-      named: url.host,
+      named: hostOf(address.url),
     };
   }
   const { namespace, name, path, port } = address.service;

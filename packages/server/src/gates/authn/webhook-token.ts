@@ -1,5 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import { listType, structType, textType, truthType } from '@wheelhouse/codec';
+import { listType, reviewStatusReader, structType, textType, truthType } from '@wheelhouse/codec';
 import {
   type Clock,
   createExpiringCache,
@@ -8,14 +8,12 @@ import {
   type JsonObject,
   type JsonValue,
   type MaybePromise,
-  member,
   stringsOf,
   textOf,
   type UserInfo,
   type Webhook,
   webhookBody,
 } from '@wheelhouse/machinery';
-import { decodeTyped } from '@wheelhouse/schema';
 import type { Authenticator, TokenCacheMeter, TokenVerdict } from './contract.ts';
 import { bearerToken, InvalidBearerToken } from './credentials.ts';
 
@@ -171,27 +169,15 @@ const userType = structType('UserInfo', {
   groups: listType(textType),
   extra: { type: 'object', additionalProperties: listType(textType) },
 });
-const reviewType = structType('TokenReview', {
-  apiVersion: textType,
-  kind: textType,
-  status: structType('TokenReviewStatus', {
+const readStatus = reviewStatusReader(
+  'TokenReview',
+  structType('TokenReviewStatus', {
     authenticated: truthType,
     user: userType,
     audiences: listType(textType),
     error: textType,
   }),
-});
-
-/** The status of an answer. Throws if it is malformed or not a review of that version. */
-function readStatus(answer: JsonObject, apiVersion: string): JsonObject {
-  const review = decodeTyped(reviewType)(answer);
-  const shown = [review['apiVersion'] || apiVersion, review['kind'] || 'TokenReview'];
-  if (shown[0] !== apiVersion || shown[1] !== 'TokenReview') {
-    throw new Error(`it is a ${shown[1]} of ${shown[0]}, not a TokenReview of ${apiVersion}`);
-  }
-  const status = member(review, 'status');
-  return isObject(status) ? status : {};
-}
+);
 
 /** The verdict of a status; the audiences are checked first, as in kube-apiserver. */
 function verdictOf(

@@ -1,23 +1,21 @@
 import { createHash } from 'node:crypto';
-import { structType, textType, truthType } from '@wheelhouse/codec';
+import { reviewStatusReader, structType, textType, truthType } from '@wheelhouse/codec';
 import {
   type Clock,
   createExpiringCache,
   type Dialect,
   errorText,
-  isObject,
   type JsonObject,
   type LabelOperator,
   type MaybePromise,
-  member,
   runInSlices,
   setMember,
+  textOf,
   type UserInfo,
   type Webhook,
   WebhookError,
   webhookBody,
 } from '@wheelhouse/machinery';
-import { decodeTyped } from '@wheelhouse/schema';
 import type {
   AccessReviewVersion,
   Attributes,
@@ -125,34 +123,23 @@ function withOldGroups(spec: JsonObject): JsonObject {
   );
 }
 
-const reviewType = structType('SubjectAccessReview', {
-  apiVersion: textType,
-  kind: textType,
-  status: structType('SubjectAccessReviewStatus', {
+const readStatus = reviewStatusReader(
+  'SubjectAccessReview',
+  structType('SubjectAccessReviewStatus', {
     allowed: truthType,
     denied: truthType,
     reason: textType,
     evaluationError: textType,
   }),
-});
+);
 
-/** The status of an answer. Throws if it is malformed or not a review of that version. */
+/** The decision of an answer. Throws if it is malformed or not a review of that version. */
 function readAccessReview(answer: JsonObject, apiVersion: string): AccessReviewStatus {
-  const review = decodeTyped(reviewType)(answer);
-  const shownVersion = review['apiVersion'] || apiVersion;
-  const kind = review['kind'] || 'SubjectAccessReview';
-  if (shownVersion !== apiVersion || kind !== 'SubjectAccessReview') {
-    throw new Error(
-      `it is a ${kind} of ${shownVersion}, not a SubjectAccessReview of ${apiVersion}`,
-    );
-  }
-  const reviewStatus = member(review, 'status');
-  const status = isObject(reviewStatus) ? reviewStatus : {};
-  const { reason } = status;
+  const status = readStatus(answer, apiVersion);
   return {
     allowed: status['allowed'] === true,
     denied: status['denied'] === true,
-    reason: typeof reason === 'string' ? reason : '',
+    reason: textOf(status['reason']),
   };
 }
 
