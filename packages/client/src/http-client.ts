@@ -233,6 +233,9 @@ export interface HttpClient {
   close(): void;
 }
 
+/** The part of a client that reads the body of each response itself. */
+export type StreamingClient = Pick<HttpClient, 'stream'>;
+
 /** The server is unreachable; `cause` is the network error. */
 export class ConnectionError extends Error {
   readonly code: string;

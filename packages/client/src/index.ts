@@ -28,6 +28,7 @@ export {
   createHttpClient,
   type HttpClient,
   LostResponseError,
+  type StreamingClient,
 } from './http-client.ts';
 export { expireIdle, retireAgent } from './idle-connections.ts';
 export { type ClientConfig, CredentialError } from './kubeconfig/client-config.ts';

@@ -1,3 +1,4 @@
+import type { StreamingClient } from '@wheelhouse/client';
 import { type CatalogueSnapshot, compareVersions } from '@wheelhouse/kinds';
 import {
   type ApiObject,
@@ -35,6 +36,7 @@ import { Availability, type AvailabilityOptions } from './availability.ts';
 import { DiscoveryFollower, type FetchFromServer } from './discovery-follower.ts';
 import { type DocumentQuery, fetchDocument } from './fetch-document.ts';
 import { MergedOpenApi } from './merged-openapi.ts';
+import { ownClient } from './own-client.ts';
 import { aggregatedPlan, Relay, type RelaySettings } from './relay.ts';
 import { createTransports, type Transport, type Transports } from './transport.ts';
 
@@ -289,6 +291,17 @@ export class Aggregation implements AggregationPort {
     }
     if (path.startsWith('/apis')) return this.#serveDiscovery(call);
     return path.startsWith('/openapi/') && this.#serveOpenApi(call);
+  }
+
+  clientFor(path: string): StreamingClient | undefined {
+    const api = this.#remoteAt(path);
+    if (api === undefined) return undefined;
+    return ownClient(async () => {
+      const transport = this.#transports.of(api.remote);
+      if (!api.remote.isAvailable || transport.fault !== undefined) return undefined;
+      const place = await this.#options.resolve(api.remote.service).catch(() => undefined);
+      return place && { transport, place };
+    });
   }
 
   /** Cancels fetches and probes, and closes connections. */

@@ -4,7 +4,12 @@ import { mappedStore, type Store } from '@wheelhouse/store';
 import { QuotaLedger, type SharedReservations } from '../admission/quota/quota-ledger.ts';
 import { createEncodings } from '../answer/encodings.ts';
 import { createCatalogue, requiredKind } from '../catalogue/catalogue.ts';
-import type { EndpointContext, ReviewPort } from '../endpoints/call.ts';
+import type {
+  AggregationPort,
+  AggregationSlot,
+  EndpointContext,
+  ReviewPort,
+} from '../endpoints/call.ts';
 import { createIssuerDiscovery, issuerDiscoveryPaths } from '../endpoints/issuer-discovery.ts';
 import { defaultGates } from '../flags/feature-gates.ts';
 import { createTokenReviewer } from '../gates/authn/authentication.ts';
@@ -113,10 +118,13 @@ export async function openApi(options: ApiOptions, parts: OpenParts): Promise<Ap
   const authorization = authorizationOf(authorizers, config);
   const quotaLedger = new QuotaLedger(config.clock, options.reservations);
   const escalation = { decide: authorization.decide, rules: authorizers.rules };
-  const writing = { ...options, ...reading, escalation, quotaLedger };
+  const slot: { active: AggregationPort | undefined } = { active: undefined };
+  const writing = { ...options, ...reading, escalation, quotaLedger, aggregation: slot };
   const registry = createRegistry(writing);
   const api = { catalogue, registry, queues };
-  const customKinds = parts.add(followDefinitions({ ...reading, api, claims: options.claims }));
+  const customKinds = parts.add(
+    followDefinitions({ ...reading, api, aggregation: slot, claims: options.claims }),
+  );
   const { signer, signingKey } = options;
   const tokens = createServiceAccountTokens({
     ...reading,
@@ -127,7 +135,7 @@ export async function openApi(options: ApiOptions, parts: OpenParts): Promise<Ap
   const authentication = await openAuthentication({ ...reading, tokens }, parts);
   const watches = new WatchCounts();
   const flow = parts.add(createFlowControl({ ...reading, watches }));
-  const aggregation = parts.add(createAggregationHost({ ...base, ...api }));
+  const aggregation = parts.add(createAggregationHost({ ...base, ...api, slot }));
   const { clock } = config;
   const shutdown = createShutdownSignal({ clock, graceMs: config.traffic?.watchGraceMs });
   const kubelets = parts.add(createKubeletPort(config));
@@ -276,6 +284,7 @@ function createRegistry(
     Pick<ApiOptions, 'store' | 'isStale' | 'encodeAhead'> & {
       readonly escalation: EscalationPort;
       readonly quotaLedger: QuotaLedger;
+      readonly aggregation: AggregationSlot;
     },
 ): Registry {
   const { config, dialect, catalogue, caches, store } = options;
@@ -295,6 +304,7 @@ function createRegistry(
     admission: createAdmission({
       ...options,
       authorization: options.escalation,
+      aggregation: options.aggregation,
       ledger: options.quotaLedger,
       registry: own.get,
     }),

@@ -1,3 +1,4 @@
+import type { StreamingClient } from '@wheelhouse/client';
 import type { CatalogueSnapshot, Features, ResourceDef } from '@wheelhouse/kinds';
 import type {
   BoundedTexts,
@@ -77,6 +78,11 @@ export interface EndpointContext {
 export interface AggregationPort {
   /** Resolves with false if this server answers the request itself. */
   serve(call: AuthorizedCall): Promise<boolean>;
+  /**
+   * Returns a client that reaches a path of another server as this server's own user; undefined if
+   * this server serves the path itself.
+   */
+  clientFor(path: string): StreamingClient | undefined;
 }
 
 /** Reaches the kubelets of nodes. */

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { pipeline, type Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import { goNetworkError, type HttpClient } from '@wheelhouse/client';
+import { goNetworkError, type StreamingClient } from '@wheelhouse/client';
 import {
   type Clock,
   concatSteps,
@@ -71,7 +71,7 @@ const repeatedRedirects: ReadonlySet<number> = new Set([307, 308]);
  * redirects, but only to the same server, as no other may receive the body and the credentials.
  * Rejects with UnusableAnswer, the error of `tooLong`, or the network error.
  */
-export async function exchange(client: HttpClient, call: WebhookCall): Promise<WebhookAnswer> {
+export async function exchange(client: StreamingClient, call: WebhookCall): Promise<WebhookAnswer> {
   let { path } = call;
   let body: string | undefined = call.body;
   for (let followed = 0; ; followed += 1) {
@@ -113,7 +113,7 @@ function checked(answer: WebhookAnswer): WebhookAnswer {
 }
 
 async function send(
-  client: HttpClient,
+  client: StreamingClient,
   call: Omit<WebhookCall, 'body'> & { readonly body: string | undefined },
 ): Promise<WebhookAnswer> {
   const { path, body, headers: more, signal } = call;

@@ -6,10 +6,12 @@ import {
   goNetworkError,
   goResponseError,
   type HttpClient,
+  type StreamingClient,
 } from '@wheelhouse/client';
 import { decodeReviewAnswer } from '@wheelhouse/codec';
 import {
   type Clock,
+  type Dialect,
   normalizePath,
   normalizeUrlPath,
   parseGoUrl,
@@ -21,6 +23,7 @@ import {
   WebhookCallError,
   type WebhookPort,
 } from '../../admission/webhooks/port.ts';
+import type { AggregationSlot } from '../../endpoints/call.ts';
 import { hostRoots } from '../../files/followed-files.ts';
 import {
   exchange,
@@ -69,6 +72,8 @@ const retriesMax = 10;
 interface CallContext {
   readonly clock: Clock;
   readonly resolve: ResolveService;
+  readonly dialect: Pick<Dialect, 'productName'>;
+  readonly aggregation: AggregationSlot;
   readonly credentials?: WebhookCredentials | undefined;
   readonly meter: ClientMeter;
   readonly clients: Map<string, HttpClient>;
@@ -76,7 +81,7 @@ interface CallContext {
 
 /** One attempt of a call. */
 interface Attempt {
-  readonly client: HttpClient;
+  readonly client: StreamingClient;
   readonly path: string;
   readonly host: string | undefined;
   /** `host:port` as the configuration spells it. */
@@ -93,7 +98,10 @@ interface Attempt {
  */
 export function createAdmissionWebhooks(options: {
   readonly clock: Clock;
+  readonly dialect: Pick<Dialect, 'productName'>;
   readonly resolve: ResolveService;
+  /** Serves webhooks of other servers through this server's own Service. */
+  readonly aggregation: AggregationSlot;
   readonly credentials?: WebhookCredentials | undefined;
   readonly meter: ClientMeter;
 }): WebhookPort {
@@ -190,6 +198,13 @@ async function targetOf(
   }
   const { namespace, name, path, port } = address.service;
   const tlsServerName = `${name}.${namespace}.svc`;
+  const { aggregation, dialect } = context;
+  const isOwn = tlsServerName === `${dialect.productName}.default.svc` && port === 443;
+  const own = isOwn ? aggregation.active?.clientFor(normalizePath(path)) : undefined;
+  if (own !== undefined) {
+    const named = `${tlsServerName}:${port}`;
+    return { client: own, path: normalizePath(path), host: undefined, named };
+  }
   const at = await context.resolve({ namespace, name, port });
   const server = `https://${isIPv6(at.host) ? `[${at.host}]` : at.host}:${at.port}`;
   const host = `${tlsServerName}:${port}`;

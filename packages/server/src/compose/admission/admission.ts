@@ -22,6 +22,7 @@ import { ruleEngineLoader } from '../../admission/rule-engine.ts';
 import type { AdmissionTools, ObjectReader } from '../../admission/tools.ts';
 import type { WebhookPort } from '../../admission/webhooks/port.ts';
 import type { Catalogue } from '../../catalogue/catalogue.ts';
+import type { AggregationSlot } from '../../endpoints/call.ts';
 import { defaultGates } from '../../flags/feature-gates.ts';
 import { type EscalationPort, escalationCheck } from '../../gates/authz/rbac/escalation-check.ts';
 import type { AdmissionCall, AdmissionPort } from '../../registry/contract.ts';
@@ -36,6 +37,7 @@ export function lazyWebhooks(parts: {
   readonly clock: Clock;
   readonly dialect: Dialect;
   readonly objects: ObjectReader;
+  readonly aggregation: AggregationSlot;
   readonly credentials?: WebhookCredentials | undefined;
   readonly registry: MetricRegistry;
   readonly tracing: Tracing | undefined;
@@ -68,6 +70,7 @@ export function lazyWebhooks(parts: {
 export function createAdmission(
   options: ReadingBase & {
     readonly authorization: EscalationPort;
+    readonly aggregation: AggregationSlot;
     readonly ledger: QuotaLedger;
     /** For the few plugins that write. */
     readonly registry: () => Registry;
@@ -76,10 +79,10 @@ export function createAdmission(
   const { config, dialect, catalogue, caches, authorization } = options;
   const { admission = {} } = config;
   const { snapshot } = catalogue;
-  const { tracing, metrics } = options;
+  const { tracing, metrics, aggregation } = options;
   const { clock } = config;
   const objects = createObjectReader({ dialect, caches, clock, snapshot });
-  const reaching = { clock, dialect, objects, registry: metrics.registry, tracing };
+  const reaching = { clock, dialect, objects, aggregation, registry: metrics.registry, tracing };
   const tools: AdmissionTools = {
     dialect,
     clock: config.clock,

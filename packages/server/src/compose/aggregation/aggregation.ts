@@ -75,6 +75,11 @@ function isAvailable(entry: Entry): boolean {
   );
 }
 
+/** The slot as its host fills it. */
+interface MutableSlot {
+  active: AggregationPort | undefined;
+}
+
 /** Answers for the groups of other servers; the code is loaded with the first such APIService. */
 export interface AggregationHost {
   /** Its port changes with the APIServices. */
@@ -98,7 +103,9 @@ export interface AggregationHost {
  * users created or whose ranks they changed. Throws when the client certificate for other servers
  * cannot be read.
  */
-export function createAggregationHost(options: Base & ObjectApi): AggregationHost {
+export function createAggregationHost(
+  options: Base & ObjectApi & { readonly slot: MutableSlot },
+): AggregationHost {
   const { dialect, catalogue, registry, metrics } = options;
   const group = dialect.group('apiregistration');
   const apiServices = requiredKind(catalogue.snapshot(), group, 'apiservices');
@@ -107,7 +114,7 @@ export function createAggregationHost(options: Base & ObjectApi): AggregationHos
 }
 
 class Host implements AggregationHost {
-  readonly slot: { active: AggregationPort | undefined } = { active: undefined };
+  readonly slot: MutableSlot;
   readonly #sources: AggregationSources;
   readonly #automanaged: string;
   readonly #rankOf: ReturnType<typeof prioritiesOf>;
@@ -121,8 +128,9 @@ class Host implements AggregationHost {
   #timer: Timer | undefined;
   #trust: { close(): Promise<void> } | undefined;
 
-  constructor(sources: Omit<AggregationSources, 'certificate'>) {
-    const { config } = sources;
+  constructor(sources: Omit<AggregationSources, 'certificate'> & { readonly slot: MutableSlot }) {
+    const { config, slot } = sources;
+    this.slot = slot;
     const files = config.aggregation?.certificate;
     const changed = () => this.#loaded?.certificateChanged();
     const certificate = files && openProxyCertificate(files, { ...config, changed });

@@ -23,6 +23,7 @@ import {
 import { requiredKind } from '../../catalogue/catalogue.ts';
 import { startCustomKinds } from '../../controllers/custom-kinds/custom-kinds.ts';
 import { controllerTools } from '../../controllers/tools.ts';
+import type { AggregationSlot } from '../../endpoints/call.ts';
 import { defaultGates } from '../../flags/feature-gates.ts';
 import type { ConversionMetrics } from '../../registry/conversion/metrics.ts';
 import { lazyWebhooks } from '../admission/admission.ts';
@@ -157,12 +158,14 @@ const answerBytesMax = 64 * 1024 * 1024;
  * Creates the converters of definitions with a webhook (CRD-4); the code is loaded with the first
  * call.
  */
-function createConversions(parts: ReadingBase): (crd: Crd) => ObjectConverter {
-  const { config, dialect, catalogue, caches, tracing } = parts;
+function createConversions(
+  parts: ReadingBase & { readonly aggregation: AggregationSlot },
+): (crd: Crd) => ObjectConverter {
+  const { config, dialect, catalogue, caches, tracing, aggregation } = parts;
   const { clock } = config;
   const objects = createObjectReader({ dialect, caches, clock, snapshot: catalogue.snapshot });
   const { registry } = parts.metrics;
-  const webhooks = lazyWebhooks({ clock, dialect, objects, registry, tracing });
+  const webhooks = lazyWebhooks({ clock, dialect, objects, aggregation, registry, tracing });
   let metrics: Promise<ConversionMetrics> | undefined;
   const load = async (crd: Crd): Promise<Pick<ObjectConverter, 'convert'>> => {
     metrics ??= import('../../registry/conversion/metrics.ts').then((module) =>
@@ -202,6 +205,7 @@ function createConversions(parts: ReadingBase): (crd: Crd) => ObjectConverter {
 export function followDefinitions(
   options: ReadingBase & {
     readonly api: ObjectApi;
+    readonly aggregation: AggregationSlot;
     readonly claims: NumberClaims | undefined;
   },
 ): ReturnType<typeof startCustomKinds> {
