@@ -5,9 +5,9 @@ import {
   errorText,
   isObject,
   type JsonObject,
-  type JsonValue,
   objectsOf,
   parseApiVersion,
+  stringsOf,
   textOf,
 } from '@wheelhouse/machinery';
 import { type ApiClient, ApiError } from './api-client.ts';
@@ -72,9 +72,6 @@ async function fetchRoot(client: ApiClient, path: string): Promise<JsonObject | 
   }
 }
 
-const texts = (value: JsonValue | undefined): string[] =>
-  Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
-
 function fromAggregated(root: JsonObject): Discovery {
   const resources: ApiResource[] = [];
   const groupVersions: string[] = [];
@@ -98,9 +95,9 @@ function fromAggregated(root: JsonObject): Discovery {
           singular: textOf(resource.singularResource),
           kind,
           namespaced: resource.scope === 'Namespaced',
-          verbs: texts(resource.verbs),
-          shortNames: texts(resource.shortNames),
-          categories: texts(resource.categories),
+          verbs: stringsOf(resource.verbs),
+          shortNames: stringsOf(resource.shortNames),
+          categories: stringsOf(resource.categories),
           subresources: objectsOf(resource.subresources).map((sub) => textOf(sub.subresource)),
         });
       }
@@ -114,7 +111,7 @@ async function fromUnaggregated(
   root: JsonObject | undefined,
 ): Promise<Discovery> {
   const versions: { group: string; version: string; preferred: boolean; path: string }[] = [];
-  texts(root?.versions).forEach((version, index) => {
+  stringsOf(root?.versions).forEach((version, index) => {
     versions.push({ group: '', version, preferred: index === 0, path: `/api/${version}` });
   });
   for (const entry of objectsOf(root?.groups)) {
@@ -159,9 +156,9 @@ function parseResourceList(
         singular: textOf(entry.singularName),
         kind: textOf(entry.kind),
         namespaced: entry.namespaced === true,
-        verbs: texts(entry.verbs),
-        shortNames: texts(entry.shortNames),
-        categories: texts(entry.categories),
+        verbs: stringsOf(entry.verbs),
+        shortNames: stringsOf(entry.shortNames),
+        categories: stringsOf(entry.categories),
         subresources: names
           .filter((name) => name.startsWith(`${resource}/`))
           .map((name) => name.slice(resource.length + 1)),

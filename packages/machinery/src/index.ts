@@ -49,6 +49,7 @@ export {
 export { createExpiringCache, memoized, sharedPromise } from './base/expiring-cache.ts';
 export type { MaybePromise } from './base/faults.ts';
 export {
+  andThen,
   background,
   type Containment,
   contained,

@@ -1,4 +1,5 @@
 import {
+  andThen,
   type Clock,
   errorText,
   itemAt,
@@ -74,7 +75,7 @@ class ValueReader {
     if (stored === undefined || !isLarge(stored.value.length)) return this.#record(stored);
     const translated = runInSlices(this.#recordSteps([stored]), this.#mapping.clock);
     const first = (records: readonly StoredRecord[]) => itemAt(records, 0) as T;
-    return translated instanceof Promise ? translated.then(first) : first(translated);
+    return andThen(translated, first);
   };
 
   readonly records = (records: readonly StoredRecord[]): MaybePromise<StoredRecord[]> =>
@@ -172,10 +173,7 @@ export function mappedStore(store: Store, mapping: ValueMapping): Store {
       : { ...request, value: write(request), hint: new WriteHint(mapping, request) };
   return {
     ...unchangedOperations(store),
-    get(key, at) {
-      const found = store.get(key, at);
-      return found instanceof Promise ? found.then(one) : one(found);
-    },
+    get: (key, at) => andThen(store.get(key, at), one),
     async range(request) {
       const result = await store.range(request);
       return { ...result, records: await records(result.records) };
@@ -261,10 +259,7 @@ function convertEvents(
   batch: readonly StoreEvent[],
   convert: ConvertRecords,
 ): MaybePromise<readonly StoreEvent[]> {
-  const values = convert(recordsOf(batch));
-  return values instanceof Promise
-    ? values.then((all) => withValues(batch, all))
-    : withValues(batch, values);
+  return andThen(convert(recordsOf(batch)), (values) => withValues(batch, values));
 }
 
 function withValues(batch: readonly StoreEvent[], values: readonly Buffer[]): StoreEvent[] {

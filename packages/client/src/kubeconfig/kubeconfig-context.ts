@@ -6,6 +6,7 @@ import {
   type JsonValue,
   member,
   setMember,
+  stringsOf,
 } from '@wheelhouse/machinery';
 import {
   execConfigErrors,
@@ -394,15 +395,13 @@ function tokenSource(user: JsonObject): (() => string | undefined) | undefined {
 function impersonationOf(user: JsonObject): Impersonation | undefined {
   const name = textMember(user, 'as');
   if (name === undefined) return undefined;
-  const texts = (value: JsonValue | undefined): string[] =>
-    Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
   const extra = member(user, 'as-user-extra');
   const pairs = isObject(extra) ? Object.keys(extra) : [];
   return {
     user: name,
     uid: textMember(user, 'as-uid'),
-    groups: texts(member(user, 'as-groups')),
-    extra: new Map(pairs.map((key) => [key, texts(member(extra as JsonObject, key))])),
+    groups: stringsOf(member(user, 'as-groups')),
+    extra: new Map(pairs.map((key) => [key, stringsOf(member(extra as JsonObject, key))])),
   };
 }
 

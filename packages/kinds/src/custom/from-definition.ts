@@ -145,7 +145,7 @@ export function fromCrd(crd: Crd, deps: CustomKindDeps): CustomResourceDef {
     verbs: standardVerbs,
     versions:
       converter === undefined
-        ? versions.map((version) => version)
+        ? versions
         : versions.map((version, index) => ({
             ...version,
             form:
@@ -179,15 +179,6 @@ function namesOf(crd: Crd): CrdNames {
   const accepted = crd.status?.acceptedNames;
   return accepted !== undefined && accepted.plural !== '' ? accepted : crd.spec.names;
 }
-
-const scale: KindBehavior['scale'] = {
-  paths: undefined,
-  selector: 'text',
-  requiresReplicas: true,
-  validatedAs: 'object',
-  patchChecksUid: false,
-  columnFormats: 'name and date',
-};
 
 function versionOf(
   crd: Crd,
@@ -312,14 +303,6 @@ export function hasOlderForms({ spec, status }: Crd): boolean {
   );
 }
 
-const paths: KindBehavior['paths'] = {
-  deprecationWarning: 'every path',
-  unservedVerb: 'by resource',
-  acrossNamespaces: 'reads',
-  unknownSubresource: 'object',
-  countedBy: 'target',
-};
-
 /** The storage of objects in a version: the stored form, or a view of it in another version. */
 function storageOf(
   crd: Crd,
@@ -397,25 +380,6 @@ function customSubresources(versions: readonly CustomVersionDef[]): readonly Sub
   return all.filter((sub) => sub.versions?.length !== 0);
 }
 
-const ownership: KindBehavior['ownership'] = {
-  conversionKeeps: 'all fields',
-  resetsIn: 'request version',
-};
-
-const documents: KindBehavior['documents'] = {
-  verbs: () => ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch'],
-  namesOwnVersion: true,
-  storageHash: 'while served',
-  schemas: 'own definition',
-  bodyTypes: ['application/json', 'application/yaml'],
-  listsStreams: false,
-  listsWatchPaths: false,
-  readQuery: ['resourceVersion'],
-  collectionDeletion: 'as list',
-  patchStatuses: [200],
-  subresourceKind: 'of the object',
-};
-
 /** The behavior of a custom kind with a converter, if it needs one. */
 function customBehavior(
   definitionName: string,
@@ -436,10 +400,47 @@ function customBehavior(
     listItems: 'typed',
     hasSchemaRules: true,
     metadataSchema: 'published',
-    ownership,
-    paths,
-    scale,
-    documents,
+    ownership: {
+      conversionKeeps: 'all fields',
+      resetsIn: 'request version',
+    },
+    paths: {
+      deprecationWarning: 'every path',
+      unservedVerb: 'by resource',
+      acrossNamespaces: 'reads',
+      unknownSubresource: 'object',
+      countedBy: 'target',
+    },
+    scale: {
+      paths: undefined,
+      selector: 'text',
+      requiresReplicas: true,
+      validatedAs: 'object',
+      patchChecksUid: false,
+      columnFormats: 'name and date',
+    },
+    documents: {
+      verbs: () => [
+        'delete',
+        'deletecollection',
+        'get',
+        'list',
+        'patch',
+        'create',
+        'update',
+        'watch',
+      ],
+      namesOwnVersion: true,
+      storageHash: 'while served',
+      schemas: 'own definition',
+      bodyTypes: ['application/json', 'application/yaml'],
+      listsStreams: false,
+      listsWatchPaths: false,
+      readQuery: ['resourceVersion'],
+      collectionDeletion: 'as list',
+      patchStatuses: [200],
+      subresourceKind: 'of the object',
+    },
     goTypeName: (_, of) => `unstructured.Unstructured${of === 'list' ? 'List' : ''}`,
   };
 }

@@ -13,6 +13,7 @@ import {
   required,
   ruleErrors,
   runInOnePiece,
+  stringsOf,
   tooLong,
 } from '@wheelhouse/machinery';
 import { at, textAt } from '../cells.ts';
@@ -60,8 +61,7 @@ export function textsAt(
   object: JsonValue | undefined,
   ...path: readonly string[]
 ): readonly string[] {
-  const value = at(object, ...path);
-  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+  return stringsOf(at(object, ...path));
 }
 
 /** The string in a member; undefined if there is none. */

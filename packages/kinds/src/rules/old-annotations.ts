@@ -4,6 +4,7 @@ import {
   isObject,
   type JsonObject,
   type JsonValue,
+  objectsOf,
   setMember,
 } from '@wheelhouse/machinery';
 import { DecodeError, decodeTyped, type Property, resolved, type Schema } from '@wheelhouse/schema';
@@ -73,8 +74,7 @@ export function annotatedList(type: keyof typeof untagged, annotation: string): 
 export function annotatedAvoidPods(annotation: string): Annotated {
   return read(() => {
     const decoded = decodeTyped(avoidPods)(decodeJson(Buffer.from(annotation)).value);
-    const entries = decoded['preferAvoidPods'];
-    return Array.isArray(entries) ? entries.filter(isObject) : [];
+    return objectsOf(decoded['preferAvoidPods']);
   });
 }
 

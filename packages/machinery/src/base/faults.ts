@@ -240,6 +240,14 @@ export function systemErrorCode(thrown: unknown): string | undefined {
  */
 export type MaybePromise<T> = T | Promise<T>;
 
+/** Passes on a value: at once if it is available, so that hot paths create no promise. */
+export function andThen<T, R>(
+  value: MaybePromise<T>,
+  next: (value: T) => MaybePromise<R>,
+): MaybePromise<R> {
+  return value instanceof Promise ? value.then(next) : next(value);
+}
+
 /** Returns a promise with the functions that settle it. */
 export function pendingPromise<T = void>() {
   let resolve = (_value: T): void => {};

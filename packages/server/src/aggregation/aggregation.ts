@@ -8,6 +8,7 @@ import {
   isObject,
   type JsonObject,
   type Logger,
+  objectsOf,
   runInSlices,
   sharedPromise,
 } from '@wheelhouse/machinery';
@@ -173,17 +174,14 @@ function* mergedAggregated(
 }
 
 function localEntries(local: JsonObject): [string, JsonObject][] {
-  return objects(local['items']).flatMap(({ metadata, versions }) => {
+  return objectsOf(local['items']).flatMap(({ metadata, versions }) => {
     const name = isObject(metadata) ? metadata['name'] : '';
-    return objects(versions).map((version): [string, JsonObject] => [
+    return objectsOf(versions).map((version): [string, JsonObject] => [
       `${name}/${version['version']}`,
       version,
     ]);
   });
 }
-
-const objects = (value: JsonObject[string] | undefined): JsonObject[] =>
-  Array.isArray(value) ? value.filter(isObject) : [];
 
 interface AggregationOptions
   extends Pick<AvailabilityOptions, 'facts' | 'writeStatus' | 'onUnavailable' | 'queues'> {

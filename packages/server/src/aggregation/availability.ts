@@ -6,9 +6,9 @@ import {
   formatTime,
   isObject,
   type JsonObject,
-  type JsonValue,
   jsonEqual,
   type Logger,
+  objectsOf,
   type UserInfo,
 } from '@wheelhouse/machinery';
 import { createWorkQueue, type QueueMeters, type WorkQueue } from '../controllers/work-queue.ts';
@@ -159,7 +159,7 @@ export class Availability {
   }
 
   async #checkEndpoints(place: ServiceReference, spec: JsonObject): Promise<Verdict | undefined> {
-    const port = objectsIn(spec['ports']).find((servicePort) => servicePort['port'] === place.port);
+    const port = objectsOf(spec['ports']).find((servicePort) => servicePort['port'] === place.port);
     if (port === undefined) {
       return unavailable(
         'ServicePortError',
@@ -240,24 +240,21 @@ function unknown(reason: string, place: ServiceReference, error: unknown): Verdi
   return { status: 'Unknown', reason, message };
 }
 
-const objectsIn = (value: JsonValue | undefined): readonly JsonObject[] =>
-  Array.isArray(value) ? value.filter(isObject) : [];
-
 const isNamed = (port: JsonObject, name: string) =>
   (port['name'] ?? '') === name && typeof port['port'] === 'number';
 
 /** Whether Endpoints or an EndpointSlice has a ready address for the port. */
 function hasAddress(list: ApiObject, portName: string): boolean {
-  const inSubsets = objectsIn(list['subsets']).some(
+  const inSubsets = objectsOf(list['subsets']).some(
     ({ addresses, ports }) =>
-      objectsIn(addresses).length > 0 && objectsIn(ports).some((port) => isNamed(port, portName)),
+      objectsOf(addresses).length > 0 && objectsOf(ports).some((port) => isNamed(port, portName)),
   );
   if (inSubsets) return true;
   const isReady = ({ conditions }: JsonObject) =>
     !isObject(conditions) || conditions['ready'] !== false;
   return (
-    objectsIn(list['endpoints']).some(isReady) &&
-    objectsIn(list['ports']).some((port) => isNamed(port, portName))
+    objectsOf(list['endpoints']).some(isReady) &&
+    objectsOf(list['ports']).some((port) => isNamed(port, portName))
   );
 }
 

@@ -5,10 +5,13 @@ import {
   encodeEnvelope,
   encodeEnvelopeSteps,
   encodeJson,
+  encodeMessage,
+  encodeMessageSteps,
   indentedPieces,
   loadYaml,
   parseAhead,
   parseWrittenJson,
+  seal,
 } from '@wheelhouse/codec';
 import { apiVersionIn, type ResourceDef, schemaOfKind } from '@wheelhouse/kinds';
 import {
@@ -17,11 +20,15 @@ import {
   type JsonValue,
   jsonObject,
   type MaybePromise,
+  pacedBytesMin,
   type ResponseBody,
   StatusError,
   wholeBytes,
 } from '@wheelhouse/machinery';
 import type { Schema } from '@wheelhouse/schema';
+import type { Target } from '../registry/contract.ts';
+import { objectIn } from '../registry/object-codec.ts';
+import { type Entry, keepEncoding } from '../watchcache/entry.ts';
 
 export type Form = 'json' | 'yaml' | 'protobuf' | 'cbor';
 
@@ -226,4 +233,45 @@ export function* encodedTexts(texts: Iterable<string>): Generator<Buffer> {
 function bodyOf(pieces: Iterable<Buffer>): ResponseBody {
   const first = firstPieces(pieces, wholeBytesMax);
   return Array.isArray(first) ? wholeBytes(first) : first;
+}
+
+/** The part of a call that the protobuf of its objects depends on. */
+interface Addressed {
+  readonly target: Target;
+  readonly entryKind: ResourceDef;
+}
+
+/**
+ * The protobuf message of an entry, without the envelope (CODEC-3). It is encoded once and kept with
+ * the entry, so later gets, lists, and watches cost the same as JSON.
+ */
+export function messageOf(call: Addressed, entry: Entry): Buffer {
+  const memoKey = memoKeyOf(call);
+  const cached = entry.memo?.get(memoKey);
+  if (cached !== undefined) return cached;
+  const { version } = call.target;
+  const message = encodeMessage(version.schema, objectIn(call.entryKind, version, entry));
+  return keepEncoding(entry, memoKey, message);
+}
+
+function memoKeyOf({ target }: Addressed): string {
+  return `${target.def.group}/${target.version.version};protobuf`;
+}
+
+/** Encodes the message of a large entry in steps, unless it is already kept with the entry. */
+export function* messageAhead(call: Addressed, entry: Entry): Generator<void, void> {
+  const memoKey = memoKeyOf(call);
+  if (entry.json.length < pacedBytesMin || entry.memo?.has(memoKey) === true) return;
+  const { version } = call.target;
+  yield* parseAhead(entry.json);
+  const object = objectIn(call.entryKind, version, entry);
+  yield;
+  keepEncoding(entry, memoKey, yield* encodeMessageSteps(version.schema, object));
+}
+
+/** One object in its envelope. */
+export function protobufObject(call: Addressed, entry: Entry): Buffer {
+  const { def, version } = call.target;
+  const type = { apiVersion: apiVersionIn(def, version), kind: def.kind };
+  return seal(type, messageOf(call, entry));
 }

@@ -34,8 +34,7 @@ import { RequestSlices } from '../request/request-state.ts';
 import type { ListRequest, ListResult } from '../watchcache/contract.ts';
 import type { Entry, EntryFilter } from '../watchcache/entry.ts';
 import { runsOfAll } from '../watchcache/reads.ts';
-import { encodedTexts } from './encodings.ts';
-import { messageAhead, messageOf } from './protobuf.ts';
+import { encodedTexts, messageAhead, messageOf } from './encodings.ts';
 
 /**
  * A list in the request's version, which selectors also apply to. Usually the cache's own result;

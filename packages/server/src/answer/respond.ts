@@ -28,8 +28,13 @@ import { type AnswerAge, entryIn } from '../registry/conversion/views.ts';
 import { jsonIn } from '../registry/object-codec.ts';
 import { bodyPace, flowSchemaHeader, priorityLevelHeader } from '../request/request-state.ts';
 import type { Entry } from '../watchcache/entry.ts';
-import { encodeBytes, encodeBytesSteps, encodeValue } from './encodings.ts';
-import { messageAhead, protobufObject } from './protobuf.ts';
+import {
+  encodeBytes,
+  encodeBytesSteps,
+  encodeValue,
+  messageAhead,
+  protobufObject,
+} from './encodings.ts';
 import { jsonSteps, type Transform, transformFor } from './shapes.ts';
 
 /** The fastest level, because speed matters more than size. */

@@ -21,7 +21,7 @@ import { needsConversion } from '../registry/conversion/views.ts';
 import { jsonIn } from '../registry/object-codec.ts';
 import type { EventEncoder, WatchEventType } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';
-import { messageAhead, protobufObject } from './protobuf.ts';
+import { messageAhead, protobufObject } from './encodings.ts';
 import { jsonSteps, type Transform, transformFor } from './shapes.ts';
 
 /** How a watch is encoded: the shared encoder of events, and the frame of a failure. */

@@ -7,6 +7,7 @@ import {
   formatTime,
   isObject,
   type JsonObject,
+  objectsOf,
 } from '@wheelhouse/machinery';
 import { followBeside } from '../registry/caches.ts';
 import { decodedEntries } from '../registry/object-codec.ts';
@@ -208,7 +209,7 @@ async function report(options: Options, at: { name: string; remaining: Remaining
   };
   await options.writer.change(target, (object) => {
     const status: JsonObject = isObject(object.status) ? object.status : {};
-    const before = Array.isArray(status.conditions) ? status.conditions.filter(isObject) : [];
+    const before = objectsOf(status.conditions);
     const conditions = conditionsOf(at.remaining).map((condition) => {
       const same = before.find((existing) => existing.type === condition.type);
       const isSame = same?.status === condition.status;

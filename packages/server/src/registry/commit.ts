@@ -8,6 +8,7 @@ import {
 } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  andThen,
   asApiObject,
   itemAt,
   jsonEqual,
@@ -32,7 +33,7 @@ import {
 } from '../watchcache/entry.ts';
 import { storing } from '../watchcache/store-errors.ts';
 import type { Target, WriteContext, Written } from './contract.ts';
-import { needsConverter, objectToStore } from './conversion/views.ts';
+import { needsStoredForm, objectToStore } from './conversion/views.ts';
 import {
   decodeEntry,
   dryEntry,
@@ -135,7 +136,7 @@ async function insert(
     limitSize(value);
     result = await registry.store.put({ key: storeKey, value, expect: 0, hint });
   } catch (error) {
-    if (dropsOwners(commit, error)) return insert(registry, commit);
+    if (dropOwners(commit, error)) return insert(registry, commit);
     return { type: 'failed', error };
   }
   if (!result.ok) return { type: 'lost', current: await readable(registry, def, result.current) };
@@ -198,7 +199,7 @@ export async function commitChange(registry: Registry, commit: ChangeCommit): Pr
   }
   if (!isFinalized(def.strategy, stored)) {
     const outcome = await replace(registry, { target, context, current, object: stored, pace });
-    const isTooLarge = outcome.type === 'failed' && dropsOwners(commit, outcome.error);
+    const isTooLarge = outcome.type === 'failed' && dropOwners(commit, outcome.error);
     return isTooLarge ? commitChange(registry, commit) : outcome;
   }
   const entry = { ...current, stored: encodeStored(stored), index: indexOf(def.storage, stored) };
@@ -373,7 +374,7 @@ function requireTime({ expired }: WriteContext): void {
  * Removes the managed fields of an object that is too large with them (MF-2). Returns whether it
  * did.
  */
-function dropsOwners(
+function dropOwners(
   { owners, stored }: Commit & { readonly stored: ApiObject },
   error: unknown,
 ): boolean {
@@ -409,7 +410,7 @@ function keepDecoded(
  * status of a new custom object. Rejects with a StatusError if the webhook fails.
  */
 function storedForm(def: ResourceDef, object: ApiObject, pace?: Pace): MaybePromise<StoredForm> {
-  if (needsConverter(def, object)) return convertedForm(def, object, pace);
+  if (needsStoredForm(def, object)) return convertedForm(def, object, pace);
   const stored = inStoredVersion(def, object);
   const read = def.storage.asRead?.(stored) ?? stored;
   const formOf = (value: Buffer, shown: Buffer): StoredForm => ({
@@ -421,12 +422,9 @@ function storedForm(def: ResourceDef, object: ApiObject, pace?: Pace): MaybeProm
   });
   const encodedFor = (value: Buffer): MaybePromise<StoredForm> => {
     const shown = read === stored ? value : storedAt(pace, read);
-    return shown instanceof Promise
-      ? shown.then((json) => formOf(value, json))
-      : formOf(value, shown);
+    return andThen(shown, (json) => formOf(value, json));
   };
-  const encoded = storedAt(pace, stored);
-  return encoded instanceof Promise ? encoded.then(encodedFor) : encodedFor(encoded);
+  return andThen(storedAt(pace, stored), encodedFor);
 }
 
 /**
@@ -449,7 +447,7 @@ export function formToStore(
   if (isFinalized(def.strategy, object)) return object;
   const isOwn = options.storedVersion === object.apiVersion;
   if (isOwn && options.context.origin === 'server') return object;
-  if (needsConverter(def, object)) {
+  if (needsStoredForm(def, object)) {
     return convertedForm(def, object, options.pace).then((form) => form.object);
   }
   const stored = inStoredVersion(def, object);

@@ -11,6 +11,7 @@ import {
 } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  andThen,
   asApiObject,
   badRequest,
   cloneJson,
@@ -62,7 +63,7 @@ export function createFieldManager(options: {
       const error = webhook.areNeeded(target)
         ? webhook.during(target, { start, pace })
         : runAtPace(start(), pace);
-      return error instanceof Promise ? error.then(report) : report(error);
+      return andThen(error, report);
     },
     applyPatch(apply) {
       const { target, pace } = apply;

@@ -1,6 +1,7 @@
 import type { KindBehavior, ResourceDef, Strategy, StrategyContext } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  andThen,
   badRequest,
   type Clock,
   conflict,
@@ -290,7 +291,7 @@ export function validateObject(
     }
     refuseInvalid(target, object, [...metadata(), ...errors]);
   };
-  return own instanceof Promise ? own.then(refuse) : refuse(own);
+  return andThen(own, refuse);
 }
 
 /** Also a small object may contain expressions that take long to compile or to evaluate. */

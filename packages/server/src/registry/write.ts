@@ -10,6 +10,7 @@ import {
 import {
   type ApiObject,
   alreadyExists,
+  andThen,
   asApiObject,
   cloneJson,
   cloneJsonSteps,
@@ -203,7 +204,7 @@ async function attempt(registry: Registry, plan: WritePlan, start: Start): Promi
   const isVersioned = namedVersion || (before === undefined && namesVersion(object));
   if (before !== undefined && view === undefined) checkMutated(target, object, before);
   const whole = before && view ? await behindView(plan, view, { object, before, pace }) : object;
-  const isNameless = before === undefined && settleName(target, object, nowMs);
+  const isNameless = before === undefined && completeNew(target, object, nowMs);
   dropDuplicateOwners(whole, { warn: context.warn, after: 'admission' });
 
   // Prepare, in the version that the strategy works on.
@@ -243,7 +244,7 @@ interface Step {
  * Sets the fields of a new object that the server owns.
  * @returns whether it generated the name
  */
-function settleName(target: Target, object: ApiObject, nowMs: number): boolean {
+function completeNew(target: Target, object: ApiObject, nowMs: number): boolean {
   checkPathAgreement(target, object);
   const isNameless = (object.metadata.name ?? '') === '';
   fillSystemFields(target.def, object, nowMs);
@@ -412,8 +413,7 @@ function readCurrent(
     old: def.behavior.validatedIn === 'request version' ? live : decoded,
   });
   if (needsConversion(def, version, current)) {
-    const shown = shownObject({ def, version }, current);
-    return shown instanceof Promise ? shown.then(formsOf) : formsOf(shown);
+    return andThen(shownObject({ def, version }, current), formsOf);
   }
   const isSame = def.behavior.converter !== undefined || servesStoredForm(def, version);
   return formsOf(isSame ? decoded : fromStorage(def, version, decodeEntry(current)));

@@ -90,7 +90,7 @@ interface HttpServerOptions {
 
 /**
  * Serves HTTP/2 and HTTP/1.1 over TLS, or unencrypted HTTP/1.1. Client certificates are requested
- * but not verified, which is the task of `authn/`. Rejects with Node's error if the port is in use.
+ * but not verified, which is the task of `gates/authn/`. Rejects with Node's error if the port is in use.
  */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const { listen, clock, logger, onExchange, memory, isAlwaysServed, occupancy } = options;

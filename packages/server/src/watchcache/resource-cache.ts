@@ -1,5 +1,6 @@
 import {
   type ApiObject,
+  andThen,
   background,
   type Clock,
   defer,
@@ -163,7 +164,7 @@ class StoreBackedCache implements ResourceCache {
   }
 
   get(key: string, resourceVersion: string | undefined): MaybePromise<Entry | undefined> {
-    return chain(this.#waitFor(getPoint(this.#versionToRead(resourceVersion))), () => {
+    return andThen(this.#waitFor(getPoint(this.#versionToRead(resourceVersion))), () => {
       const { unreadable } = this.#follower;
       const unreadableRecord = unreadable.size === 0 ? undefined : unreadable.get(key);
       if (unreadableRecord !== undefined) throw corruptObject(unreadableRecord);
@@ -177,14 +178,14 @@ class StoreBackedCache implements ResourceCache {
     if (plan.point.type === 'newest' && this.#options.consistentLists === 'store') {
       return this.#listFromStore(plan, request);
     }
-    return chain(this.#waitFor(plan.point), () => {
+    return andThen(this.#waitFor(plan.point), () => {
       if (request.unreadable === undefined) this.#rejectUnreadable(request);
       if (plan.point.type !== 'exact') {
         const revision = this.#follower.progress();
         return this.#answer({ plan, snapshot: this.#window().current, revision }, request);
       }
       const { revision } = plan.point;
-      return chain(this.#snapshotAt(revision, plan), (snapshot) =>
+      return andThen(this.#snapshotAt(revision, plan), (snapshot) =>
         this.#answer({ plan, snapshot, revision }, request),
       );
     });
@@ -336,7 +337,7 @@ class StoreBackedCache implements ResourceCache {
       case 'any':
         return undefined;
       case 'newest':
-        return chain(this.#newest(), (revision) => this.#await(revision, String(revision)));
+        return andThen(this.#newest(), (revision) => this.#await(revision, String(revision)));
       case 'notOlderThan':
       case 'exact':
         return this.#await(point.revision, point.requested);
@@ -356,7 +357,7 @@ class StoreBackedCache implements ResourceCache {
   #await(revision: Revision, requested: string): MaybePromise<void> {
     const reached = this.#follower.freshness.waitFor(revision, { timeoutMs: freshTimeoutMs });
     this.#measureWait(reached);
-    return chain(reached, (ok) => {
+    return andThen(reached, (ok) => {
       if (ok) return;
       throw tooLargeResourceVersion(requested, this.#follower.progress(), retryAfterSeconds);
     });
@@ -461,11 +462,6 @@ function pendingLoad() {
   const pending = pendingPromise();
   pending.promise.catch(() => {});
   return pending;
-}
-
-/** Continues synchronously if the value is available, so that hot paths create no promise. */
-function chain<T, R>(value: MaybePromise<T>, next: (value: T) => MaybePromise<R>): MaybePromise<R> {
-  return value instanceof Promise ? value.then(next) : next(value);
 }
 
 function shuttingDown(): StatusError {

@@ -1,4 +1,5 @@
 import {
+  andThen,
   appendAll,
   type Clock,
   emptyOrderedMap,
@@ -167,12 +168,8 @@ class Encryption {
     }
   };
 
-  readonly get: Store['get'] = (key, at) => {
-    const record = this.#store.get(key, at);
-    return record instanceof Promise
-      ? record.then((loaded) => this.#opened(loaded))
-      : this.#opened(record);
-  };
+  readonly get: Store['get'] = (key, at) =>
+    andThen(this.#store.get(key, at), (record) => this.#opened(record));
 
   readonly range: Store['range'] = async (request) => {
     const result = await this.#store.range(request);

@@ -1,4 +1,4 @@
-import { aggregateText, errorText, type MaybePromise } from '@wheelhouse/machinery';
+import { aggregateText, andThen, errorText, type MaybePromise } from '@wheelhouse/machinery';
 import { CallError, statusName } from '../etcd/errors.ts';
 
 /**
@@ -69,7 +69,7 @@ export function prefixTransformer(
       const sealed = measure({ observer, type: 'to_storage', prefix: first.prefix }, run);
       const withPrefix = (ciphertext: Buffer) =>
         prefix.length === 0 ? ciphertext : Buffer.concat([prefix, ciphertext]);
-      return sealed instanceof Promise ? sealed.then(withPrefix) : withPrefix(sealed);
+      return andThen(sealed, withPrefix);
     },
     open: (stored, contexts) =>
       openWith({ list, prefixes, noMatch, observer, stored, contexts, problems: [] }, 0),

@@ -1,5 +1,6 @@
 import { type CatalogueSnapshot, policyRule, type ResourceDef } from '@wheelhouse/kinds';
 import {
+  andThen,
   background,
   type Clock,
   type Counter,
@@ -294,10 +295,7 @@ function countDecisions(
   };
   return {
     name: authorizer.name,
-    authorize(attributes) {
-      const result = authorizer.authorize(attributes);
-      return result instanceof Promise ? result.then(count) : count(result);
-    },
+    authorize: (attributes) => andThen(authorizer.authorize(attributes), count),
   };
 }
 

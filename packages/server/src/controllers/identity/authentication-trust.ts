@@ -7,6 +7,7 @@ import {
   type JsonObject,
   jsonEqual,
   pendingPromise,
+  stringsOf,
   textOf,
 } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
@@ -136,8 +137,7 @@ export function mergedTrust(
 /** Parses a JSON list of strings; anything else yields an empty list. */
 function readTexts(value: JsonObject[string]): readonly string[] {
   try {
-    const list: unknown = JSON.parse(textOf(value));
-    return Array.isArray(list) ? list.filter((item) => typeof item === 'string') : [];
+    return stringsOf(JSON.parse(textOf(value)));
   } catch {
     return [];
   }

@@ -10,6 +10,7 @@ import {
 } from '@wheelhouse/codec';
 import {
   type ApiObject,
+  andThen,
   badRequest,
   cloneJson,
   cloneJsonSteps,
@@ -50,8 +51,7 @@ export interface ApplyBody extends Pick<DecodedJson, 'expandedBytes'> {
  * or rejects with 400 and TooManyValues.
  */
 export function applyBody(bytes: Buffer, reading: Reading): MaybePromise<ApplyBody> {
-  const decoded = decodeEither(bytes, reading);
-  return decoded instanceof Promise ? decoded.then(bodyOf) : bodyOf(decoded);
+  return andThen(decodeEither(bytes, reading), bodyOf);
 }
 
 function bodyOf({ value, repeated = [], expandedBytes }: DecodedJson): ApplyBody {
@@ -130,8 +130,7 @@ export function applyChange(
       const size = sizeAt(pace);
       return runAtPace(appliedSteps(call, { live, merged, body: value, size }), pace);
     };
-    const applied = registry.fieldManager.applyPatch(apply);
-    return applied instanceof Promise ? applied.then(shape) : shape(applied);
+    return andThen(registry.fieldManager.applyPatch(apply), shape);
   };
   return { source: 'merged', transform, base: 'shared' };
 }

@@ -7,17 +7,18 @@ import {
   invalid,
   isObject,
   type JsonObject,
-  type JsonValue,
   type LabelOperator,
   type LabelRequirement,
   labelValue,
   member,
+  objectsOf,
   parseFieldSelector,
   parseLabelSelector,
   qualifiedName,
   required,
   ruleErrors,
   selectorTermsMax,
+  stringsOf,
   tooMany,
 } from '@wheelhouse/machinery';
 import type { Attributes } from '../../gates/authz/contract.ts';
@@ -165,12 +166,6 @@ function labelRequirement(requirement: JsonObject): LabelRequirement | undefined
   return { key: textAt(requirement, 'key'), operator, values: valuesOf(requirement) };
 }
 
-function requirementsOf(selector: JsonObject): readonly JsonObject[] {
-  const list: JsonValue | undefined = member(selector, 'requirements');
-  return Array.isArray(list) ? list.filter(isObject) : [];
-}
+const requirementsOf = (selector: JsonObject) => objectsOf(member(selector, 'requirements'));
 
-function valuesOf(requirement: JsonObject): readonly string[] {
-  const values = member(requirement, 'values');
-  return Array.isArray(values) ? values.filter((value) => typeof value === 'string') : [];
-}
+const valuesOf = (requirement: JsonObject) => stringsOf(member(requirement, 'values'));

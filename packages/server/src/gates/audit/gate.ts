@@ -1,4 +1,5 @@
 import {
+  andThen,
   type Exchange,
   ipVersion,
   isLongRunning,
@@ -71,8 +72,7 @@ export function createAuditGate(options: TrailHost & { readonly decide: DecideAu
         metrics.rejected.add(1);
         throw notRecorded(redactSecrets(exchange.url));
       };
-      const recorded = trail.begin();
-      return recorded instanceof Promise ? recorded.then(required) : required(recorded);
+      return andThen(trail.begin(), required);
     },
     async reject(request) {
       const decision = decisionOn(request, undefined);

@@ -7,6 +7,7 @@ import {
 } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  andThen,
   appendAll,
   asApiObject,
   itemAt,
@@ -95,7 +96,7 @@ export function needsConversion(def: ResourceDef, version: VersionDef, entry: En
 }
 
 /** Whether a webhook must convert an object to the stored version. */
-export function needsConverter(def: ResourceDef, object: ApiObject): boolean {
+export function needsStoredForm(def: ResourceDef, object: ApiObject): boolean {
   return def.behavior.converter !== undefined && object.apiVersion !== def.storage.apiVersion;
 }
 
@@ -295,8 +296,7 @@ export function shownObject(
   age: AnswerAge = 'now',
 ): MaybePromise<ApiObject> {
   if (def.behavior.converter === undefined) return objectIn(def, version, entry);
-  const found = entryIn(def, version, entry, age);
-  return found instanceof Promise ? found.then(decodeEntry) : decodeEntry(found);
+  return andThen(entryIn(def, version, entry, age), decodeEntry);
 }
 
 /**
@@ -343,8 +343,7 @@ export function viewStore(
     return entry;
   };
   return convertedStore(store, (records): MaybePromise<readonly Buffer[]> => {
-    const shown = entriesIn(def, version, records.map(entryFor));
-    return shown instanceof Promise ? shown.then(valuesOf) : valuesOf(shown);
+    return andThen(entriesIn(def, version, records.map(entryFor)), valuesOf);
   });
 }
 

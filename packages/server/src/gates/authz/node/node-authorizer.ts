@@ -1,9 +1,9 @@
 import type { Features } from '@wheelhouse/kinds';
-import { type Dialect, nodeOfUser, type UserInfo } from '@wheelhouse/machinery';
+import { type Dialect, nodeOfUser, qualifiedResource, type UserInfo } from '@wheelhouse/machinery';
 import type { Attributes, AuthorizationResult, Authorizer } from '../contract.ts';
 import { enabledNodeRules } from '../rbac/default-roles.ts';
 import { ruleBuilder } from '../rbac/default-rules.ts';
-import { compileRule, ruleAllows } from '../rbac/rules.ts';
+import { compileRule, ruleAllows } from '../rbac/rbac-index.ts';
 import type { NodeGraph, VertexKind } from './node-graph.ts';
 
 export interface NodeAuthorizer extends Authorizer {
@@ -55,7 +55,7 @@ export function createNodeAuthorizer(options: {
       if (node === '')
         return noOpinionBecause(`unknown node for user ${JSON.stringify(user.name)}`);
       if (attributes.isResourceRequest) {
-        const decide = decisions.get(group === '' ? resource : `${resource}.${group}`);
+        const decide = decisions.get(qualifiedResource({ group, resource }));
         if (decide !== undefined) return decide({ node, attributes });
       }
       return rules.some((rule) => ruleAllows(rule, attributes)) ? allow : noOpinion;

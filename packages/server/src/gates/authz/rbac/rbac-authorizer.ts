@@ -1,8 +1,13 @@
 import type { PolicyRule } from '@wheelhouse/kinds';
 import { type ApiObject, aggregateText, type Dialect, type UserInfo } from '@wheelhouse/machinery';
 import type { AuthorizationResult, Authorizer } from '../contract.ts';
-import { type RbacChange, RbacIndex, type RbacKind, type RoleSlot } from './rbac-index.ts';
-import { ruleAllows } from './rules.ts';
+import {
+  type RbacChange,
+  RbacIndex,
+  type RbacKind,
+  type RoleSlot,
+  ruleAllows,
+} from './rbac-index.ts';
 
 /** The source of roles and bindings: in the server, the watch caches. */
 export interface RbacSource {
