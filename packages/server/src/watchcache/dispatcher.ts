@@ -238,11 +238,11 @@ export class Dispatcher {
     for (const watcher of waiting) this.#step(watcher);
   }
 
-  #deliver(circle: Scope): void {
-    const changes = circle.batch;
-    circle.batch = [];
-    for (const members of circle.groups.values()) this.#deliverShared(members, changes);
-    for (const watcher of circle.filtered) {
+  #deliver(scope: Scope): void {
+    const changes = scope.batch;
+    scope.batch = [];
+    for (const members of scope.groups.values()) this.#deliverShared(members, changes);
+    for (const watcher of scope.filtered) {
       this.#guarded([watcher], () => this.#deliverFiltered(watcher, changes));
     }
   }

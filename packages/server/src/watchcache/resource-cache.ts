@@ -74,7 +74,7 @@ export interface ResourceCacheOptions {
   readonly bookmarkMs?: number;
   /** Milliseconds before a failed store is tried again. */
   readonly retryMs?: number;
-  /** Runs a task after the current events; `setImmediate` by default. */
+  /** Runs a task after the current events; by default in a later turn of the event loop. */
   readonly defer?: (task: () => void) => void;
   readonly random?: () => number;
   /** `fresh`: reads of any version wait for the newest one; by default `cached`. */
