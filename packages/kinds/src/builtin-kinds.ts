@@ -17,13 +17,6 @@ import { controllerRevision } from './apps/controller-revision.ts';
 import { daemonSet } from './apps/daemon-set.ts';
 import { deployment, replicaSet } from './apps/deployment.ts';
 import { statefulSet } from './apps/stateful-set.ts';
-import { selfSubjectReview, tokenReview } from './authentication/reviews.ts';
-import {
-  localSubjectAccessReview,
-  selfSubjectAccessReview,
-  selfSubjectRulesReview,
-  subjectAccessReview,
-} from './authorization/reviews.ts';
 import { horizontalPodAutoscaler } from './autoscaling/horizontal-pod-autoscaler.ts';
 import { cronJob } from './batch/cron-job.ts';
 import { job } from './batch/job.ts';
@@ -56,6 +49,7 @@ import { runtimeClass } from './node/runtime-class.ts';
 import { podDisruptionBudget } from './policy/pod-disruption-budget.ts';
 import { clusterRole, clusterRoleBinding, role, roleBinding } from './rbac/roles.ts';
 import type { ResourceDef } from './resource-def.ts';
+import { reviewKinds } from './reviews.ts';
 import { priorityClass } from './scheduling/priority-class.ts';
 import { csiDriver, csiNode, csiStorageCapacity } from './storage/csi.ts';
 import { storageClass } from './storage/storage-class.ts';
@@ -115,12 +109,7 @@ const kinds: readonly KindMaker[] = [
     replicaSet,
     statefulSet,
     horizontalPodAutoscaler,
-    selfSubjectReview,
-    tokenReview,
-    localSubjectAccessReview,
-    selfSubjectAccessReview,
-    selfSubjectRulesReview,
-    subjectAccessReview,
+    ...reviewKinds,
     cronJob,
     job,
     ingressClass,

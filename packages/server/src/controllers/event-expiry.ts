@@ -12,6 +12,7 @@ import type { Registry } from '../registry/registry.ts';
 import type { EntryChange } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { storedVersion, visitEntries } from './tools.ts';
+import type { Controller } from './work-queue.ts';
 
 /** Maximum number of concurrent removals. */
 const removalsMax = 32;
@@ -26,7 +27,7 @@ const sweepMsMax = 1000;
  * Event to the end. For example, with a lifetime of 60 s, writes of a at 0 s, b at 10 s, and a at
  * 20 s yield `b -> 70 s, a -> 80 s` and one timer, for b.
  */
-export function startEventExpiry(options: EventExpiryOptions): { close(): Promise<void> } {
+export function startEventExpiry(options: EventExpiryOptions): Controller {
   const { events, registry, clock, logger } = options;
   const { caches } = registry;
   const expiry = new EventExpiry(options);

@@ -27,7 +27,7 @@ import { follow } from '../registry/caches.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { type ControllerTools, createAbsent } from './tools.ts';
-import { createWorkQueue } from './work-queue.ts';
+import { type Controller, createWorkQueue, runningQueue } from './work-queue.ts';
 
 const periodMs = 60_000;
 /** Writes of one object per period. */
@@ -97,7 +97,7 @@ export async function startFlowDefaults(
     readonly defs: FlowDefs;
     readonly dialect: Dialect;
   },
-): Promise<{ close(): Promise<void> }> {
+): Promise<Controller> {
   const { defs, dialect, caches, writer, clock } = options;
   const annotation = autoUpdateAnnotation(dialect);
   const defaults = desiredObjects(defs, defaultFlowObjects(dialect));
@@ -132,12 +132,7 @@ export async function startFlowDefaults(
       ),
     ),
   );
-  return {
-    async close() {
-      for (const subscription of followed) subscription.close();
-      await queue.close();
-    },
-  };
+  return runningQueue(queue, ...followed);
 }
 
 function desiredObjects(
@@ -227,7 +222,7 @@ export async function startFlowConfiguration(
     /** Names of levels that flow control has even if they are not stored. */
     readonly defaultLevels: ReadonlySet<string>;
   },
-): Promise<{ close(): Promise<void> }> {
+): Promise<Controller> {
   const { defs, caches, writer, clock } = options;
   const stored = { levels: new Map<string, ApiObject>(), schemas: new Map<string, ApiObject>() };
   const budget = new WriteBudget(clock);
@@ -274,12 +269,7 @@ export async function startFlowConfiguration(
     follow(caches.of(defs.levels), storeIn(stored.levels), { unreadable: 'omitted' }),
     follow(caches.of(defs.schemas), storeIn(stored.schemas), { unreadable: 'omitted' }),
   ]);
-  return {
-    async close() {
-      for (const subscription of followed) subscription.close();
-      await queue.close();
-    },
-  };
+  return runningQueue(queue, ...followed);
 }
 
 interface Condition {

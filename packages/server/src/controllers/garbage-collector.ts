@@ -14,7 +14,7 @@ import { metadataOf, objectKey } from '../registry/object-codec.ts';
 import type { ResourceCache } from '../watchcache/contract.ts';
 import type { Entry, EntryIndex } from '../watchcache/entry.ts';
 import { type ControllerTools, type ObjectAt, withoutFinalizer } from './tools.ts';
-import { createWorkQueue } from './work-queue.ts';
+import { type Controller, createWorkQueue, runningQueue } from './work-queue.ts';
 
 const orphanFinalizer = 'orphan';
 const foregroundFinalizer = 'foregroundDeletion';
@@ -33,7 +33,7 @@ export function startGarbageCollector(
       subscribe(listener: () => void): () => void;
     };
   },
-): { close(): Promise<void> } {
+): Controller {
   const { clock, logger } = options;
   const graph = createGraph();
   const followed = new Map<string, Followed>();
@@ -86,14 +86,10 @@ export function startGarbageCollector(
   };
   attach();
   const stopFollowing = options.catalogue.subscribe(attach);
-  return {
-    close() {
-      stopFollowing();
-      for (const followedKind of followed.values()) followedKind.close();
-      followed.clear();
-      return queue.close();
-    },
-  };
+  return runningQueue(queue, stopFollowing, () => {
+    for (const followedKind of followed.values()) followedKind.close();
+    followed.clear();
+  });
 }
 
 function reportUnlisted(logger: Logger, { resource, group }: ResourceDef, error: unknown): void {

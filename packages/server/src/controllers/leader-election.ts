@@ -14,6 +14,7 @@ import { type Registry, serverContext } from '../registry/registry.ts';
 import { write } from '../registry/write.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { storedVersion } from './tools.ts';
+import type { Controller } from './work-queue.ts';
 
 /** The leadership fields of a Lease. */
 type LeaseSpec = {
@@ -45,7 +46,7 @@ export interface LeaderElectionOptions {
   readonly renewDeadlineMs: number;
   readonly retryPeriodMs: number;
   /** Starts the leader's work, which is closed before another server can lead. */
-  readonly startWork: () => { close(): Promise<void> };
+  readonly startWork: () => Controller;
   readonly random?: () => number;
 }
 
@@ -62,7 +63,7 @@ const releaseMs = 2000;
  * than the duration, so that no other server leads before. Closing releases the Lease. Durations
  * are measured locally from the last observed change, so clocks need not agree.
  */
-export function startLeaderElection(options: LeaderElectionOptions): { close(): Promise<void> } {
+export function startLeaderElection(options: LeaderElectionOptions): Controller {
   const election = new LeaderElection(options);
   election.start();
   return { close: () => election.close() };
@@ -71,7 +72,7 @@ export function startLeaderElection(options: LeaderElectionOptions): { close(): 
 class LeaderElection {
   readonly #options: LeaderElectionOptions;
   readonly #subscription: { close(): void };
-  #term: { close(): Promise<void> } | undefined;
+  #term: Controller | undefined;
   #previousTerm: Promise<void> = Promise.resolve();
   #nextAttempt: Timer | undefined;
   #deadline: Timer | undefined;

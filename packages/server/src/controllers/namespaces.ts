@@ -19,7 +19,7 @@ import {
   listEntries,
   removeEntries,
 } from './tools.ts';
-import { createWorkQueue, type WorkQueue } from './work-queue.ts';
+import { type Controller, createWorkQueue, runningQueue, type WorkQueue } from './work-queue.ts';
 
 /** Interval for rechecking content that finalizers hold, in milliseconds. */
 const recheckMs = 1_000;
@@ -44,7 +44,7 @@ export function startNamespaceDeletion(
     /** Whether other objects are kept until the Pods are gone (gate OrderedNamespaceDeletion). */
     readonly order?: 'pods first' | 'any';
   },
-): { close(): Promise<void> } {
+): Controller {
   const { caches, namespaces, clock, logger } = options;
   const cache = caches.of(namespaces);
   /** Removed namespaces, with the monotonic milliseconds until which late creates are removed. */
@@ -92,12 +92,7 @@ export function startNamespaceDeletion(
     unreadable: 'omitted',
     retrying: clock,
   });
-  return {
-    close() {
-      following.close();
-      return queue.close();
-    },
-  };
+  return runningQueue(queue, following);
 }
 
 type Options = Parameters<typeof startNamespaceDeletion>[0];
@@ -286,7 +281,7 @@ export function systemNamespaces(dialect: Dialect) {
  */
 export function startSystemNamespaces(
   options: ControllerTools & { readonly namespaces: ResourceDef; readonly dialect: Dialect },
-): { close(): Promise<void> } {
+): Controller {
   const { namespaces: def, dialect, caches } = options;
   const desired = new Map<string, ApiObject>(
     systemNamespaces(dialect).map((namespace) => [namespace.metadata.name, namespace]),
@@ -306,10 +301,5 @@ export function startSystemNamespaces(
     const isGone = current === undefined && previous !== undefined;
     if (isGone && desired.has(previous.index.name)) queue.add(previous.index.name);
   });
-  return {
-    close() {
-      subscription.close();
-      return queue.close();
-    },
-  };
+  return runningQueue(queue, subscription);
 }

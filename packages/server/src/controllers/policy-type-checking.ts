@@ -27,7 +27,7 @@ import { conditionsOf } from '../admission/webhooks/hooks.ts';
 import { followBeside } from '../registry/caches.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { ControllerTools } from './tools.ts';
-import { createWorkQueue } from './work-queue.ts';
+import { type Controller, createWorkQueue, runningQueue } from './work-queue.ts';
 
 /** Maximum number of kinds per rule that expressions are checked against. */
 const typesMax = 10;
@@ -45,7 +45,7 @@ export function startPolicyTypeChecking(
     readonly policies: ResourceDef;
     readonly snapshot: () => CatalogueSnapshot;
   },
-): { close(): Promise<void> } {
+): Controller {
   const { policies, caches, writer, snapshot, logger } = options;
   const cache = caches.of(policies);
   const metadata = policies.versions[0]?.schema.properties?.get('metadata');
@@ -70,12 +70,7 @@ export function startPolicyTypeChecking(
     },
     failed: (error) => logger.error('cannot list admission policies', { error: String(error) }),
   });
-  return {
-    close() {
-      following.close();
-      return queue.close();
-    },
-  };
+  return runningQueue(queue, following);
 }
 
 function observedGeneration({ status }: ApiObject): number {

@@ -30,7 +30,7 @@ import { decodeEntry } from '../registry/object-codec.ts';
 import type { EntryChange, ResourceCache } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { type ControllerTools, listEntries } from './tools.ts';
-import { createWorkQueue } from './work-queue.ts';
+import { type Controller, createWorkQueue, runningQueue } from './work-queue.ts';
 
 /** Number of namespaces recounted concurrently. */
 const workers = 4;
@@ -55,7 +55,7 @@ interface QuotaTools extends ControllerTools {
  * which is recounted when a quota is new or changed and when a counted object is deleted or
  * shrinks. Admission charges for new usage; the ledger serializes charges and recounts.
  */
-export function startResourceQuotas(tools: QuotaTools): { close(): Promise<void> } {
+export function startResourceQuotas(tools: QuotaTools): Controller {
   const { quotas, catalogue, caches, clock, logger, resyncMs } = tools;
   const { ledger } = tools;
   const run = (namespace: string): Promise<void> =>
@@ -94,16 +94,8 @@ export function startResourceQuotas(tools: QuotaTools): { close(): Promise<void>
       background({ where: 'controller' }, enqueueAll());
   });
   const timer: Timer = clock.every(resyncMs, enqueueAll);
-  return {
-    async close() {
-      timer.stop();
-      stopUpdates();
-      subscription.close();
-      followers.close();
-      delayedChecks.close();
-      await Promise.all([queue.close(), first]);
-    },
-  };
+  const sources = [stopUpdates, subscription, followers, delayedChecks, () => first];
+  return runningQueue(queue, () => timer.stop(), ...sources);
 }
 
 /** Follows the kinds that quotas count, each since its first quota. */

@@ -27,7 +27,7 @@ import { write } from '../registry/write.ts';
 import type { ResourceCache } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { CorruptObjectError } from '../watchcache/store-errors.ts';
-import type { QueueMeters } from './work-queue.ts';
+import type { Controller, QueueMeters } from './work-queue.ts';
 
 /**
  * Writes objects on behalf of a controller, with the admission and validation of the HTTP API. Each
@@ -309,6 +309,22 @@ export async function visitEntries(
     for (const entry of entries) visit(entry);
     return;
   }
+}
+
+/** Starts `visitEntries`. Closing ends its repetitions. */
+export function startVisit(
+  tools: Parameters<typeof visitEntries>[0],
+  options: Omit<Parameters<typeof visitEntries>[1], 'signal'>,
+  visit: (entry: Entry) => void,
+): Controller {
+  const stopping = new AbortController();
+  const visited = visitEntries(tools, { ...options, signal: stopping.signal }, visit);
+  return {
+    close() {
+      stopping.abort();
+      return visited;
+    },
+  };
 }
 
 /**

@@ -2,8 +2,8 @@ import { claimNames, type ResourceDef, textAt } from '@wheelhouse/kinds';
 import type { ApiObject } from '@wheelhouse/machinery';
 import { decodedEntries, decodeEntry } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/entry.ts';
-import { type ControllerTools, listEntries, visitEntries, withoutFinalizer } from './tools.ts';
-import { createWorkQueue } from './work-queue.ts';
+import { type ControllerTools, listEntries, startVisit, withoutFinalizer } from './tools.ts';
+import { type Controller, createWorkQueue, runningQueue } from './work-queue.ts';
 
 /** Number of objects processed concurrently. */
 const workers = 4;
@@ -19,7 +19,7 @@ interface ProtectionTools extends ControllerTools {
  */
 export function startClaimProtection(
   options: ProtectionTools & { readonly claims: ResourceDef; readonly pods: ResourceDef },
-): { close(): Promise<void> } {
+): Controller {
   const { caches, pods } = options;
   /** The namespaces of deleted claims that may be in use, by key. */
   const waiting = new Map<string, string>();
@@ -66,7 +66,7 @@ function usesClaims({ index: { fields } }: Entry): boolean {
 /** Releases a deleted volume once it is no longer bound to a claim (ADM-1). */
 export function startVolumeProtection(
   options: ProtectionTools & { readonly volumes: ResourceDef },
-): { close(): Promise<void> } {
+): Controller {
   return startProtection({
     ...options,
     controller: 'persistentvolume-protection-controller',
@@ -82,7 +82,7 @@ function startProtection(
     readonly isUsed: (object: ApiObject, key: string) => Promise<boolean>;
     readonly onRemoved?: (key: string) => void;
   },
-): { enqueue(key: string): void; close(): Promise<void> } {
+): Controller & { enqueue(key: string): void } {
   const { caches, def, writer, finalizer } = options;
   const cache = caches.of(def);
   const run = async (key: string): Promise<void> => {
@@ -101,18 +101,12 @@ function startProtection(
     if (current?.index.deleting === true) queue.add(current.key);
     if (current === undefined && previous !== undefined) options.onRemoved?.(previous.key);
   });
-  const closing = new AbortController();
-  const { signal } = closing;
   const at = { def, namespace: '' };
-  const first = visitEntries(options, { at, plural: 'volumes', signal }, ({ key, index }) => {
+  const first = startVisit(options, { at, plural: 'volumes' }, ({ key, index }) => {
     if (index.deleting === true) queue.add(key);
   });
   return {
     enqueue: (key) => queue.add(key),
-    async close() {
-      subscription.close();
-      closing.abort();
-      await Promise.all([queue.close(), first]);
-    },
+    close: runningQueue(queue, subscription, first).close,
   };
 }

@@ -31,6 +31,29 @@ export interface WorkQueue {
   close(): Promise<void>;
 }
 
+/** Work in the background, until it is closed. */
+export interface Controller {
+  close(): Promise<void>;
+}
+
+/**
+ * A queue and what feeds it, such as subscriptions, or the functions that end it. Closing closes the
+ * sources and then waits for them and for the running tasks.
+ */
+export function runningQueue(
+  queue: WorkQueue,
+  ...sources: readonly ({ close(): unknown } | (() => unknown))[]
+): Controller {
+  return {
+    async close() {
+      const closing = sources.map((source) =>
+        typeof source === 'function' ? source() : source.close(),
+      );
+      await Promise.all([...closing, queue.close()]);
+    },
+  };
+}
+
 const firstRetryMs = 5;
 const lastRetryMs = 60_000;
 

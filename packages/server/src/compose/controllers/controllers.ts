@@ -24,7 +24,7 @@ import { startNamespaceDeletion, startSystemNamespaces } from '../../controllers
 import { startPolicyTypeChecking } from '../../controllers/policy-type-checking.ts';
 import { startResourceQuotas } from '../../controllers/resource-quota.ts';
 import type { ServerPeers } from '../../controllers/services/default-service.ts';
-import { startServiceCidrs } from '../../controllers/services/service-cidrs.ts';
+import { startServiceCidrs } from '../../controllers/services/service-addresses.ts';
 import { controllerTools, createObjectWriter } from '../../controllers/tools.ts';
 import {
   startClaimProtection,

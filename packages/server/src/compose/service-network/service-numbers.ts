@@ -15,11 +15,11 @@ import {
 } from '@wheelhouse/kinds';
 import { type Dialect, type MetricRegistry, StatusError } from '@wheelhouse/machinery';
 import { requiredKind } from '../../catalogue/catalogue.ts';
+import { mappedRanges, rangeRecorder } from '../../controllers/services/range-allocations.ts';
 import {
   type AddressKinds,
   createAddressRecords,
-} from '../../controllers/services/address-records.ts';
-import { mappedRanges, rangeRecorder } from '../../controllers/services/range-allocations.ts';
+} from '../../controllers/services/service-addresses.ts';
 import { createObjectWriter, storedVersion } from '../../controllers/tools.ts';
 import { defaultGates } from '../../flags/feature-gates.ts';
 import { FlagError } from '../../flags/flags.ts';

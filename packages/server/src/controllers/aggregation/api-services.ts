@@ -10,7 +10,7 @@ import type { Catalogue } from '../../catalogue/catalogue.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
 import type { Entry } from '../../watchcache/entry.ts';
 import { type ControllerTools, createAbsent, listEntries, type ObjectAt } from '../tools.ts';
-import { createWorkQueue } from '../work-queue.ts';
+import { type Controller, createWorkQueue, runningQueue } from '../work-queue.ts';
 
 /** The rank of a group version in merged discovery. */
 export interface Priority {
@@ -101,7 +101,7 @@ export interface ApiServicesOptions extends ControllerTools {
  * start; those of custom kinds follow the kinds. An APIService without the label belongs to its
  * author and is not changed.
  */
-export function startApiServices(options: ApiServicesOptions): { close(): Promise<void> } {
+export function startApiServices(options: ApiServicesOptions): Controller {
   const { apiServices, catalogue, caches } = options;
   const registrar = new Registrar(options);
   const queue = createWorkQueue({
@@ -113,13 +113,7 @@ export function startApiServices(options: ApiServicesOptions): { close(): Promis
   const subscription = caches.of(apiServices).subscribe(() => queue.add('all'));
   const unsubscribe = catalogue.subscribe(() => queue.add('all'));
   queue.add('all');
-  return {
-    close() {
-      subscription.close();
-      unsubscribe();
-      return queue.close();
-    },
-  };
+  return runningQueue(queue, subscription, unsubscribe);
 }
 
 /** Creates the missing APIServices concurrently, during startup (HEALTH-2). */

@@ -20,7 +20,7 @@ import { followBeside } from '../../registry/caches.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import type { Entry } from '../../watchcache/entry.ts';
 import { type ControllerTools, listEntries, removeUnchanged } from '../tools.ts';
-import { createWorkQueue } from '../work-queue.ts';
+import { type Controller, createWorkQueue } from '../work-queue.ts';
 
 /** The dependencies of the election controller. */
 export interface CoordinatedElectionOptions extends ControllerTools {
@@ -177,7 +177,7 @@ const leaseKeyOf = (candidate: Candidate | undefined): string | undefined =>
   candidate === undefined ? undefined : objectKey(candidate.namespace, candidate.leaseName);
 
 /** Removes expired candidates, initially and periodically. */
-function collectCandidates(options: CoordinatedElectionOptions): { close(): Promise<void> } {
+function collectCandidates(options: CoordinatedElectionOptions): Controller {
   const { caches, candidates, clock, logger } = options;
   let isClosed = false;
   let working: Promise<void> = Promise.resolve();

@@ -12,7 +12,7 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import type { ControllerTools } from '../tools.ts';
-import { createWorkQueue } from '../work-queue.ts';
+import { type Controller, createWorkQueue, runningQueue } from '../work-queue.ts';
 
 /** The ConfigMap that publishes the authorities that this server trusts for authentication. */
 const trustName = 'extension-apiserver-authentication';
@@ -50,7 +50,7 @@ export function startAuthenticationTrust(
     readonly configMaps: ResourceDef;
     readonly namespace: string;
   },
-): { readonly settled: Promise<void>; changed(): void; close(): Promise<void> } {
+): Controller & { readonly settled: Promise<void>; changed(): void } {
   const { configMaps, namespace, caches, writer, clock } = options;
   const place = { def: configMaps, namespace, name: trustName };
   const desired = (found: ApiObject | undefined) =>
@@ -85,10 +85,7 @@ export function startAuthenticationTrust(
   return {
     settled,
     changed: () => queue.add('all'),
-    close() {
-      subscription.close();
-      return queue.close();
-    },
+    close: runningQueue(queue, subscription).close,
   };
 }
 

@@ -18,8 +18,8 @@ import {
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import type { EntryChange } from '../../watchcache/contract.ts';
 import type { EntryIndex } from '../../watchcache/entry.ts';
-import { type ControllerTools, listEntries, visitEntries } from '../tools.ts';
-import { createWorkQueue } from '../work-queue.ts';
+import { type ControllerTools, listEntries, startVisit } from '../tools.ts';
+import { type Controller, createWorkQueue, runningQueue } from '../work-queue.ts';
 
 /** The dependencies of the bootstrap token controllers. */
 interface BootstrapTools extends ControllerTools {
@@ -31,7 +31,7 @@ interface BootstrapTools extends ControllerTools {
 const recheckMs = 60_000;
 
 /** Removes expired bootstrap tokens (AUTHN-4). */
-export function startTokenCleaner(options: BootstrapTools): { close(): Promise<void> } {
+export function startTokenCleaner(options: BootstrapTools): Controller {
   const { secrets, caches, writer, dialect, clock } = options;
   const namespace = dialect.systemNamespace('system');
   const run = async (name: string): Promise<void> => {
@@ -54,7 +54,7 @@ export function startTokenCleaner(options: BootstrapTools): { close(): Promise<v
  */
 export function startBootstrapSigner(
   options: BootstrapTools & { readonly configMaps: ResourceDef },
-): { close(): Promise<void> } {
+): Controller {
   const { secrets, configMaps, caches, writer, dialect, clock } = options;
   const namespace = dialect.systemNamespace('public');
   const at = { def: configMaps, namespace, name: clusterInfoName };
@@ -88,12 +88,7 @@ export function startBootstrapSigner(
   });
   const followed = followSecrets(options, { queue, keyOf: () => 'all' });
   queue.add('all');
-  return {
-    async close() {
-      subscription.close();
-      await followed.close();
-    },
-  };
+  return runningQueue(queue, subscription, followed);
 }
 
 /** Name of the ConfigMap that joining nodes read. */
@@ -143,7 +138,7 @@ function followSecrets(
     readonly queue: ReturnType<typeof createWorkQueue>;
     readonly keyOf: (name: string) => string;
   },
-): { close(): Promise<void> } {
+): Controller {
   const { secrets, caches, dialect } = options;
   const namespace = dialect.systemNamespace('system');
   const type = bootstrapTokenType(dialect);
@@ -154,17 +149,9 @@ function followSecrets(
     const index = current?.index ?? previous?.index;
     if (index !== undefined) enqueue(index);
   });
-  const closing = new AbortController();
-  const { signal } = closing;
   const at = { def: secrets, namespace };
-  const first = visitEntries(options, { at, plural: 'bootstrap tokens', signal }, ({ index }) =>
+  const first = startVisit(options, { at, plural: 'bootstrap tokens' }, ({ index }) =>
     enqueue(index),
   );
-  return {
-    async close() {
-      subscription.close();
-      closing.abort();
-      await Promise.all([queue.close(), first]);
-    },
-  };
+  return runningQueue(queue, subscription, first);
 }

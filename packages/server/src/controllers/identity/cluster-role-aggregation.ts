@@ -11,7 +11,7 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeEntry } from '../../registry/object-codec.ts';
 import { type ControllerTools, listEntries } from '../tools.ts';
-import { createWorkQueue } from '../work-queue.ts';
+import { type Controller, createWorkQueue, runningQueue } from '../work-queue.ts';
 
 /**
  * Maximum length of the JSON of aggregated rules, in characters. etcd refuses larger objects by
@@ -29,7 +29,7 @@ export function startClusterRoleAggregation(
   options: ControllerTools & {
     readonly clusterRoles: ResourceDef;
   },
-): { close(): Promise<void> } {
+): Controller {
   const { clusterRoles, caches, writer, clock, logger } = options;
   const cache = caches.of(clusterRoles);
   const run = async () => {
@@ -55,12 +55,7 @@ export function startClusterRoleAggregation(
   const queue = createWorkQueue({ ...options, name: 'ClusterRoleAggregator', run, workers: 1 });
   const subscription = cache.subscribe(() => queue.add('all'));
   queue.add('all');
-  return {
-    close() {
-      subscription.close();
-      return queue.close();
-    },
-  };
+  return runningQueue(queue, subscription);
 }
 
 /** A role that others may select, and the texts of its rules, which the first of them creates. */

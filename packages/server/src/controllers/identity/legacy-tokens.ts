@@ -13,7 +13,7 @@ import {
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import type { EntryIndex } from '../../watchcache/entry.ts';
 import { type ControllerTools, createAbsent, type ObjectWriter, visitEntries } from '../tools.ts';
-import { createWorkQueue } from '../work-queue.ts';
+import { type Controller, createWorkQueue, runningQueue } from '../work-queue.ts';
 
 /** Signs the token of a Secret. */
 type IssueLegacyToken = (request: {
@@ -36,7 +36,7 @@ interface LegacyTokenTools extends ControllerTools {
  * server's CA, and annotates them with the account's UID. Removes Secrets whose account has been
  * deleted or replaced.
  */
-export function startLegacyTokens(options: LegacyTokenTools): { close(): Promise<void> } {
+export function startLegacyTokens(options: LegacyTokenTools): Controller {
   const { secrets, serviceAccounts, caches, dialect } = options;
   const type = dialect.label('service-account-token');
   const run = (key: string) => reconcileSecret(options, key);
@@ -67,13 +67,12 @@ export function startLegacyTokens(options: LegacyTokenTools): { close(): Promise
     }),
   ];
   const first = enqueueAll('');
-  return {
-    async close() {
-      for (const subscription of subscriptions) subscription.close();
-      closing.abort();
-      await Promise.all([queue.close(), first]);
-    },
-  };
+  return runningQueue(
+    queue,
+    ...subscriptions,
+    () => closing.abort(),
+    () => first,
+  );
 }
 
 /** Fills one Secret, or removes it if its account does not exist. */
@@ -140,7 +139,7 @@ export function createTrackingRecord(options: LegacyTokenTracking): Promise<void
 }
 
 /** Maintains the tracking ConfigMap: replaces an invalid date, and recreates a deleted object. */
-export function startLegacyTokenTracking(options: LegacyTokenTracking): { close(): Promise<void> } {
+export function startLegacyTokenTracking(options: LegacyTokenTracking): Controller {
   const { caches, configMaps, writer, clock } = options;
   const at = recordAt(options);
   const key = objectKey(at.namespace, at.name);
@@ -170,12 +169,7 @@ export function startLegacyTokenTracking(options: LegacyTokenTracking): { close(
     if ((current ?? previous)?.key === key) queue.add(key);
   });
   queue.add(key);
-  return {
-    close() {
-      subscription.close();
-      return queue.close();
-    },
-  };
+  return runningQueue(queue, subscription);
 }
 
 function recordAt({ configMaps, dialect }: LegacyTokenTracking) {

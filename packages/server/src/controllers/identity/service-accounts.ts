@@ -1,13 +1,13 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
 import { type ApiObject, type Dialect, jsonEqual } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import { type ControllerTools, visitEntries } from '../tools.ts';
-import { createWorkQueue } from '../work-queue.ts';
+import { type ControllerTools, startVisit } from '../tools.ts';
+import { type Controller, createWorkQueue, runningQueue } from '../work-queue.ts';
 
 /** Maintains the account `default` in every namespace, for Pods that name no account (AUTHN-6). */
 export function startServiceAccounts(
   options: KeeperTools & { readonly serviceAccounts: ResourceDef },
-): { close(): Promise<void> } {
+): Controller {
   const object = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default' } };
   return startNamespaceKeeper({
     ...options,
@@ -24,7 +24,7 @@ export function startRootCaPublisher(
     readonly dialect: Dialect;
     readonly caPem: string;
   },
-): { close(): Promise<void> } {
+): Controller {
   const { dialect, caPem } = options;
   const object = {
     apiVersion: 'v1',
@@ -64,7 +64,7 @@ function startNamespaceKeeper(
     /** Without a namespace. Only its `data`, if any, is maintained. */
     readonly object: ApiObject & { readonly metadata: { readonly name: string } };
   },
-): { close(): Promise<void> } {
+): Controller {
   const { namespaces, def, object, caches, writer } = options;
   const { name } = object.metadata;
   const spaces = caches.of(namespaces);
@@ -91,19 +91,11 @@ function startNamespaceKeeper(
       if (previous !== undefined && index?.name === name) queue.add(index.namespace);
     }),
   ];
-  const closing = new AbortController();
-  const { signal } = closing;
   const at = { def: namespaces, namespace: '' };
-  const first = visitEntries(options, { at, plural: 'namespaces', signal }, ({ index }) =>
+  const first = startVisit(options, { at, plural: 'namespaces' }, ({ index }) =>
     queue.add(index.name),
   );
-  return {
-    async close() {
-      for (const subscription of subscriptions) subscription.close();
-      closing.abort();
-      await Promise.all([queue.close(), first]);
-    },
-  };
+  return runningQueue(queue, ...subscriptions, first);
 }
 
 function hasData(current: ApiObject, desired: ApiObject): boolean {

@@ -2,8 +2,8 @@ import { cidrsOf, objectsAt, type ResourceDef } from '@wheelhouse/kinds';
 import { type Dialect, jsonEqual } from '@wheelhouse/machinery';
 import { decodeEntry } from '../../registry/object-codec.ts';
 import type { ControllerTools } from '../tools.ts';
-import { createWorkQueue } from '../work-queue.ts';
-import { readyCondition } from './service-cidrs.ts';
+import { type Controller, createWorkQueue, runningQueue } from '../work-queue.ts';
+import { readyCondition } from './service-addresses.ts';
 
 /**
  * Maintains the ServiceCIDR of the ranges from the command line: creates it if absent, and marks it
@@ -15,7 +15,7 @@ export function startDefaultServiceCidr(
     readonly cidrs: readonly string[];
     readonly dialect: Dialect;
   },
-): { readonly first: Promise<void>; close(): Promise<void> } {
+): Controller & { readonly first: Promise<void> } {
   const { ranges, cidrs, caches, writer, dialect, clock } = options;
   const name = dialect.productName;
   const cache = caches.of(ranges);
@@ -56,9 +56,6 @@ export function startDefaultServiceCidr(
   const first = sync();
   return {
     first,
-    async close() {
-      subscription.close();
-      await Promise.all([queue.close(), first.catch(() => {})]);
-    },
+    close: runningQueue(queue, subscription, () => first.catch(() => {})).close,
   };
 }

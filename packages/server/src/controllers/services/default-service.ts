@@ -8,7 +8,7 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import { type ControllerTools, createAbsent } from '../tools.ts';
-import { createWorkQueue } from '../work-queue.ts';
+import { type Controller, createWorkQueue, runningQueue } from '../work-queue.ts';
 
 const namespace = 'default';
 const servicePort = 443;
@@ -53,7 +53,7 @@ interface DefaultServiceOptions extends ControllerTools {
  * Maintains the server's own Service and its endpoints in namespace `default`: creates them at
  * startup, recreates them after a deletion, and restores changes.
  */
-export function startDefaultService(options: DefaultServiceOptions): { close(): Promise<void> } {
+export function startDefaultService(options: DefaultServiceOptions): Controller {
   const { caches, writer, place } = options;
   const { peers } = place;
   const objects = new Map(
@@ -84,13 +84,7 @@ export function startDefaultService(options: DefaultServiceOptions): { close(): 
   };
   addAll();
   const following = peers?.follow(addAll);
-  return {
-    async close() {
-      following?.close();
-      for (const subscription of subscriptions) subscription.close();
-      await queue.close();
-    },
-  };
+  return runningQueue(queue, () => following?.close(), ...subscriptions);
 }
 
 /** Creates the Service and its endpoints concurrently if absent, during startup (HEALTH-2). */

@@ -18,8 +18,8 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import { type ControllerTools, listEntries } from '../tools.ts';
-import { createWorkQueue } from '../work-queue.ts';
-import { type AddressKinds, isOwnedBy, recordName, recordOf } from './address-records.ts';
+import { type Controller, createWorkQueue, runningQueue } from '../work-queue.ts';
+import { type AddressKinds, isOwnedBy, recordName, recordOf } from './service-addresses.ts';
 
 /** Milliseconds for which an IPAddress may exist before its Service: the longest request. */
 const graceMs = 60_000;
@@ -42,7 +42,7 @@ export const addressRepairer = 'ipallocator-repair-controller';
  * Services' addresses, and removes records without a Service. This repairs records after a crash,
  * and creates them for Services that precede the allocator. Events report all repairs.
  */
-export function startServiceAddressRepair(options: Tools): { close(): Promise<void> } {
+export function startServiceAddressRepair(options: Tools): Controller {
   const reporter = new EventReporter(options, addressRepairer);
   const tools = { ...options, reporter };
   const { kinds, services, caches, clock, logger } = tools;
@@ -85,13 +85,12 @@ export function startServiceAddressRepair(options: Tools): { close(): Promise<vo
   const timer = clock.every(resyncMs, () => {
     lastPass = pass();
   });
-  return {
-    async close() {
-      timer.stop();
-      for (const subscription of subscriptions) subscription.close();
-      await Promise.all([queue.close(), lastPass]);
-    },
-  };
+  return runningQueue(
+    queue,
+    () => timer.stop(),
+    ...subscriptions,
+    () => lastPass,
+  );
 }
 
 /** The key of the Service that a record names; undefined if it names something else. */
