@@ -57,7 +57,8 @@ export interface KindOptions<O = ApiObject> {
   /** Directory of the group's facts: `core`, `rbac`. */
   readonly facts: string;
   readonly kind: string;
-  readonly resource: string;
+  /** By default the plural of the kind. */
+  readonly resource?: string;
   readonly scope: ResourceDef['scope'];
   readonly shortNames?: readonly string[];
   readonly categories?: readonly string[];
@@ -94,7 +95,7 @@ export const statusSubresource: SubresourceDef = {
  */
 export function defineKind<K = ApiObject>(declaration: KindOptions<ObjectOf<K>>): ResourceDef {
   const options = declaration as KindOptions;
-  const { dialect, facts, kind, resource } = options;
+  const { dialect, facts, kind, resource = pluralOf(kind.toLowerCase()) } = options;
   const group = dialect.group(groupStems[facts] ?? facts);
   const stored = options.versions[0]?.version ?? 'v1';
   const apiVersion = apiVersionOf({ group, version: stored });
@@ -122,6 +123,12 @@ export function defineKind<K = ApiObject>(declaration: KindOptions<ObjectOf<K>>)
     ...(options.example === undefined ? {} : { example: () => exampleOf(options, apiVersion) }),
   };
   return withGatedFields(def, options.features ?? defaultFeatures);
+}
+
+/** The English plural of a name in lower case. */
+function pluralOf(name: string): string {
+  if (/(s|x|ch|sh)$/.test(name)) return `${name}es`;
+  return name.endsWith('y') ? `${name.slice(0, -1)}ies` : `${name}s`;
 }
 
 /** The example of a kind, completed with the members that identify an object. */
@@ -306,7 +313,6 @@ export function virtualKind(options: {
     dialect,
     facts,
     kind,
-    resource: `${kind.toLowerCase()}s`,
     scope,
     verbs: ['create'],
     versions: ['v1', ...olderVersions].map((version) => ({ version })),

@@ -51,7 +51,6 @@ function mutatingAdmissionPolicy(dialect: Dialect, options: AdmissionKindOptions
     dialect,
     facts: 'admissionregistration',
     kind: 'MutatingAdmissionPolicy',
-    resource: 'mutatingadmissionpolicies',
     scope: 'Cluster',
     categories: ['api-extensions'],
     generation: true,
@@ -211,7 +210,6 @@ function* validatePatch(
 function mutatingAdmissionPolicyBinding(dialect: Dialect): ResourceDef {
   return bindingKind(dialect, {
     kind: 'MutatingAdmissionPolicyBinding',
-    resource: 'mutatingadmissionpolicybindings',
     version: 'v1alpha1',
     defaults: fillMissingAction,
     *validate(object) {

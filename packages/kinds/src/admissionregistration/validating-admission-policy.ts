@@ -45,7 +45,6 @@ export function validatingAdmissionPolicy(
     dialect,
     facts: 'admissionregistration',
     kind: 'ValidatingAdmissionPolicy',
-    resource: 'validatingadmissionpolicies',
     scope: 'Cluster',
     categories: ['api-extensions'],
     generation: true,
@@ -135,7 +134,6 @@ function pathProblem(path: string): string | undefined {
 export function validatingAdmissionPolicyBinding(dialect: Dialect): ResourceDef {
   return bindingKind(dialect, {
     kind: 'ValidatingAdmissionPolicyBinding',
-    resource: 'validatingadmissionpolicybindings',
     version: 'v1',
     validate,
     spec: { validationActions: ['Deny'] },
@@ -145,7 +143,6 @@ export function validatingAdmissionPolicyBinding(dialect: Dialect): ResourceDef 
 /** The differences between the kinds of policy bindings. */
 interface BindingOptions {
   readonly kind: string;
-  readonly resource: string;
   readonly version: string;
   /** Defaults of this version beyond those of `MatchResources`. */
   readonly defaults?: (object: JsonObject) => void;
@@ -156,12 +153,11 @@ interface BindingOptions {
 
 /** A kind that binds policies of one kind to the objects that they validate or change. */
 export function bindingKind(dialect: Dialect, options: BindingOptions): ResourceDef {
-  const { kind, resource, version, validate, spec } = options;
+  const { kind, version, validate, spec } = options;
   return defineKind({
     dialect,
     facts: 'admissionregistration',
     kind,
-    resource,
     scope: 'Cluster',
     categories: ['api-extensions'],
     generation: true,

@@ -39,7 +39,6 @@ export function mutatingWebhookConfiguration(
   return webhookConfiguration(dialect, {
     ...options,
     kind: 'MutatingWebhookConfiguration',
-    resource: 'mutatingwebhookconfigurations',
     mutating: true,
   });
 }
@@ -47,7 +46,7 @@ export function mutatingWebhookConfiguration(
 /** Defines either kind; only mutating webhooks have a `reinvocationPolicy`. */
 function webhookConfiguration(
   dialect: Dialect,
-  options: { kind: string; resource: string; mutating: boolean } & AdmissionKindOptions,
+  options: { kind: string; mutating: boolean } & AdmissionKindOptions,
 ): ResourceDef {
   const { mutating, checkExpression: check } = options;
   const webhooks = column('Webhooks', (object) => listAt(object, 'webhooks').length, {
@@ -58,7 +57,6 @@ function webhookConfiguration(
     dialect,
     facts: 'admissionregistration',
     kind: options.kind,
-    resource: options.resource,
     scope: 'Cluster',
     categories: ['api-extensions'],
     versions: [
@@ -288,7 +286,6 @@ export function validatingWebhookConfiguration(
   return webhookConfiguration(dialect, {
     ...options,
     kind: 'ValidatingWebhookConfiguration',
-    resource: 'validatingwebhookconfigurations',
     mutating: false,
   });
 }

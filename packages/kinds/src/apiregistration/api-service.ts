@@ -24,7 +24,6 @@ export function apiService(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'apiregistration',
     kind: 'APIService',
-    resource: 'apiservices',
     scope: 'Cluster',
     categories: ['api-extensions'],
     versions: [

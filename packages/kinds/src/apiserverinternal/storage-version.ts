@@ -38,7 +38,6 @@ export function storageVersion(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'apiserverinternal',
     kind: 'StorageVersion',
-    resource: 'storageversions',
     scope: 'Cluster',
     versions: [{ version: 'v1alpha1', columns }],
     strategy: {

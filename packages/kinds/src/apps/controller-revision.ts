@@ -22,7 +22,6 @@ export function controllerRevision(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'apps',
     kind: 'ControllerRevision',
-    resource: 'controllerrevisions',
     scope: 'Namespaced',
     versions: [
       {

@@ -53,7 +53,6 @@ export function daemonSet(dialect: Dialect, features: Features = defaultFeatures
     features,
     facts: 'apps',
     kind: 'DaemonSet',
-    resource: 'daemonsets',
     scope: 'Namespaced',
     shortNames: ['ds'],
     categories: ['all'],

@@ -52,7 +52,6 @@ export function statefulSet(dialect: Dialect, features: Features = defaultFeatur
     features,
     facts: 'apps',
     kind: 'StatefulSet',
-    resource: 'statefulsets',
     scope: 'Namespaced',
     shortNames: ['sts'],
     categories: ['all'],

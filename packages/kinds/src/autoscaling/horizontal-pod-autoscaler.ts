@@ -40,7 +40,6 @@ export function horizontalPodAutoscaler(
     features,
     facts: 'autoscaling',
     kind: 'HorizontalPodAutoscaler',
-    resource: 'horizontalpodautoscalers',
     scope: 'Namespaced',
     shortNames: ['hpa'],
     categories: ['all'],

@@ -31,7 +31,6 @@ export function scale(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'autoscaling',
     kind: 'Scale',
-    resource: 'scales',
     scope: 'Namespaced',
     verbs: ['get', 'patch', 'update'],
     versions: [{ version: 'v1', columns }],

@@ -69,7 +69,6 @@ export function cronJob(dialect: Dialect, features: Features = defaultFeatures):
     features,
     facts: 'batch',
     kind: 'CronJob',
-    resource: 'cronjobs',
     scope: 'Namespaced',
     shortNames: ['cj'],
     categories: ['all'],

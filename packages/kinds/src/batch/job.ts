@@ -27,7 +27,6 @@ export function job(dialect: Dialect, features: Features = defaultFeatures): Res
     features,
     facts: 'batch',
     kind: 'Job',
-    resource: 'jobs',
     scope: 'Namespaced',
     categories: ['all'],
     versions: [

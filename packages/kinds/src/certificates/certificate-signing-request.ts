@@ -66,7 +66,6 @@ export function certificateSigningRequest(
     dialect,
     facts: 'certificates',
     kind: 'CertificateSigningRequest',
-    resource: 'certificatesigningrequests',
     scope: 'Cluster',
     shortNames: ['csr'],
     versions: [

@@ -41,7 +41,6 @@ export function clusterTrustBundle(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'certificates',
     kind,
-    resource: 'clustertrustbundles',
     scope: 'Cluster',
     versions: [{ version: 'v1alpha1', columns: [nameColumn, signerColumn] }],
     storage: { fieldsOf: (object) => ({ 'spec.signerName': signerOf(object) }) },

@@ -20,7 +20,6 @@ export function leaseCandidate(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'coordination',
     kind: 'LeaseCandidate',
-    resource: 'leasecandidates',
     scope: 'Namespaced',
     versions: [
       {

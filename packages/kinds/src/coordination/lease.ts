@@ -25,7 +25,6 @@ export function lease(dialect: Dialect, features: Features = defaultFeatures): R
     features,
     facts: 'coordination',
     kind: 'Lease',
-    resource: 'leases',
     scope: 'Namespaced',
     versions: [{ version: 'v1', columns: [nameColumn, holderColumn, ageColumn] }],
     strategy: {

@@ -10,7 +10,6 @@ export function componentStatus(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'core',
     kind: 'ComponentStatus',
-    resource: 'componentstatuses',
     scope: 'Cluster',
     shortNames: ['cs'],
     verbs: ['get', 'list'],

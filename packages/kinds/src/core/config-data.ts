@@ -34,7 +34,6 @@ export function configMap(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'core',
     kind: 'ConfigMap',
-    resource: 'configmaps',
     scope: 'Namespaced',
     shortNames: ['cm'],
     versions: [{ version: 'v1', columns: [nameColumn, dataColumn, ageColumn] }],
@@ -118,7 +117,6 @@ export function secret(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'core',
     kind: 'Secret',
-    resource: 'secrets',
     scope: 'Namespaced',
     versions: [
       {

@@ -33,7 +33,6 @@ export function limitRange(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'core',
     kind: 'LimitRange',
-    resource: 'limitranges',
     scope: 'Namespaced',
     shortNames: ['limits'],
     versions: [

@@ -21,7 +21,6 @@ export function namespace(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'core',
     kind: 'Namespace',
-    resource: 'namespaces',
     scope: 'Cluster',
     shortNames: ['ns'],
     verbs: ['create', 'delete', 'get', 'list', 'patch', 'update', 'watch'],

@@ -35,7 +35,6 @@ export function node(dialect: Dialect, features: Features = defaultFeatures): Re
     features,
     facts: 'core',
     kind: 'Node',
-    resource: 'nodes',
     scope: 'Cluster',
     shortNames: ['no'],
     versions: [{ version: 'v1', ...steppedDefaults(fillSteps), columns: columns(dialect) }],

@@ -18,7 +18,6 @@ export function podTemplate(dialect: Dialect, features: Features = defaultFeatur
     features,
     facts: 'core',
     kind: 'PodTemplate',
-    resource: 'podtemplates',
     scope: 'Namespaced',
     versions: [
       {

@@ -114,7 +114,6 @@ export function pod(dialect: Dialect, features: Features = defaultFeatures): Res
     features,
     facts: 'core',
     kind: 'Pod',
-    resource: 'pods',
     scope: 'Namespaced',
     shortNames: ['po'],
     categories: ['all'],

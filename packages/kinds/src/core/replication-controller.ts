@@ -31,7 +31,6 @@ export function replicationController(
     features,
     facts: 'core',
     kind: 'ReplicationController',
-    resource: 'replicationcontrollers',
     scope: 'Namespaced',
     shortNames: ['rc'],
     categories: ['all'],

@@ -33,7 +33,6 @@ export function resourceQuota(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'core',
     kind: 'ResourceQuota',
-    resource: 'resourcequotas',
     scope: 'Namespaced',
     shortNames: ['quota'],
     versions: [

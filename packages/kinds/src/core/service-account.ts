@@ -14,7 +14,6 @@ export function serviceAccount(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'core',
     kind: 'ServiceAccount',
-    resource: 'serviceaccounts',
     scope: 'Namespaced',
     shortNames: ['sa'],
     versions: [{ version: 'v1', columns: [nameColumn, secretsColumn, ageColumn] }],

@@ -52,7 +52,6 @@ export function service(dialect: Dialect, options: ServiceOptions): ResourceDef 
     features,
     facts: 'core',
     kind: 'Service',
-    resource: 'services',
     scope: 'Namespaced',
     shortNames: ['svc'],
     categories: ['all'],

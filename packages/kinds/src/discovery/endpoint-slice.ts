@@ -58,7 +58,6 @@ export function endpointSlice(dialect: Dialect, features: Features = defaultFeat
     features,
     facts: 'discovery',
     kind: 'EndpointSlice',
-    resource: 'endpointslices',
     scope: 'Namespaced',
     versions: [
       {

@@ -43,7 +43,6 @@ export function event(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'events',
     kind: 'Event',
-    resource: 'events',
     scope: 'Namespaced',
     shortNames: ['ev'],
     versions: [
@@ -292,7 +291,6 @@ export function coreEvent(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'core',
     kind: 'Event',
-    resource: 'events',
     scope: 'Namespaced',
     shortNames: ['ev'],
     versions: [{ version: 'v1', columns: eventColumns }],

@@ -39,7 +39,6 @@ export function flowSchema(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'flowcontrol',
     kind: 'FlowSchema',
-    resource: 'flowschemas',
     scope: 'Cluster',
     versions: [
       {

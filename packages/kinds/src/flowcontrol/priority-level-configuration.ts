@@ -29,7 +29,6 @@ export function priorityLevelConfiguration(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'flowcontrol',
     kind: 'PriorityLevelConfiguration',
-    resource: 'prioritylevelconfigurations',
     scope: 'Cluster',
     versions: [
       {

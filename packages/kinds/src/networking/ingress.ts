@@ -44,7 +44,6 @@ export function ingress(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'networking',
     kind: 'Ingress',
-    resource: 'ingresses',
     scope: 'Namespaced',
     shortNames: ['ing'],
     versions: [
@@ -319,7 +318,6 @@ export function ingressClass(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'networking',
     kind: 'IngressClass',
-    resource: 'ingressclasses',
     scope: 'Cluster',
     versions: [
       {

@@ -41,7 +41,6 @@ export function networkPolicy(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'networking',
     kind: 'NetworkPolicy',
-    resource: 'networkpolicies',
     scope: 'Namespaced',
     shortNames: ['netpol'],
     versions: [

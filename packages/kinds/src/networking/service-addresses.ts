@@ -38,7 +38,6 @@ export function serviceCidr(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'networking',
     kind: 'ServiceCIDR',
-    resource: 'servicecidrs',
     scope: 'Cluster',
     versions: [
       { version: 'v1beta1', columns },
@@ -144,7 +143,6 @@ export function ipAddress(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'networking',
     kind: 'IPAddress',
-    resource: 'ipaddresses',
     scope: 'Cluster',
     shortNames: ['ip'],
     versions: [

@@ -24,7 +24,6 @@ export function runtimeClass(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'node',
     kind: 'RuntimeClass',
-    resource: 'runtimeclasses',
     scope: 'Cluster',
     versions: [
       {

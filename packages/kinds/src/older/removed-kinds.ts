@@ -143,7 +143,6 @@ function podSecurityPolicy(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'policy',
     kind: 'PodSecurityPolicy',
-    resource: 'podsecuritypolicies',
     scope: 'Cluster',
     shortNames: ['psp'],
     versions: [

@@ -22,7 +22,6 @@ export function podDisruptionBudget(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'policy',
     kind: 'PodDisruptionBudget',
-    resource: 'poddisruptionbudgets',
     scope: 'Namespaced',
     shortNames: ['pdb'],
     versions: [

@@ -31,7 +31,6 @@ export function role(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'rbac',
     kind: 'Role',
-    resource: 'roles',
     scope: 'Namespaced',
     versions: [{ version: 'v1', columns: [nameColumn, createdAtColumn] }],
     strategy: roleStrategy((object) => validateRules(object, { namespaced: true })),
@@ -106,7 +105,6 @@ export function clusterRole(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'rbac',
     kind: 'ClusterRole',
-    resource: 'clusterroles',
     scope: 'Cluster',
     versions: [{ version: 'v1', columns: [nameColumn, createdAtColumn] }],
     strategy: roleStrategy(function* (object) {
@@ -161,7 +159,6 @@ export function roleBinding(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'rbac',
     kind: 'RoleBinding',
-    resource: 'rolebindings',
     scope: 'Namespaced',
     versions: [
       {
@@ -297,7 +294,6 @@ export function clusterRoleBinding(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'rbac',
     kind: 'ClusterRoleBinding',
-    resource: 'clusterrolebindings',
     scope: 'Cluster',
     versions: [
       {

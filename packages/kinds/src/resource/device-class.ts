@@ -47,7 +47,6 @@ export function deviceClass(dialect: Dialect, options: AdmissionKindOptions): Re
     dialect,
     facts: 'resource',
     kind: 'DeviceClass',
-    resource: 'deviceclasses',
     scope: 'Cluster',
     versions: ['v1beta1', 'v1alpha3'].map((version) => ({ version, columns })),
     generation: true,

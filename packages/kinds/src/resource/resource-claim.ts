@@ -61,7 +61,6 @@ export function resourceClaim(
     ...(options.features === undefined ? {} : { features: options.features }),
     facts: 'resource',
     kind: 'ResourceClaim',
-    resource: 'resourceclaims',
     scope: 'Namespaced',
     versions: ['v1beta1', 'v1alpha3'].map((version) => ({ version, columns, defaults })),
     strategy: {
@@ -285,7 +284,6 @@ export function resourceClaimTemplate(
     ...(options.features === undefined ? {} : { features: options.features }),
     facts: 'resource',
     kind: 'ResourceClaimTemplate',
-    resource: 'resourceclaimtemplates',
     scope: 'Namespaced',
     versions: ['v1beta1', 'v1alpha3'].map((version) => ({ version, columns, defaults })),
     strategy: {

@@ -57,7 +57,6 @@ export function resourceSlice(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'resource',
     kind: 'ResourceSlice',
-    resource: 'resourceslices',
     scope: 'Cluster',
     versions: [
       { version: 'v1beta1', columns },

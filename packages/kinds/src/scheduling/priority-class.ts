@@ -19,7 +19,6 @@ export function priorityClass(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'scheduling',
     kind: 'PriorityClass',
-    resource: 'priorityclasses',
     scope: 'Cluster',
     shortNames: ['pc'],
     versions: [

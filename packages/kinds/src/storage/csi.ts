@@ -80,7 +80,6 @@ export function csiDriver(dialect: Dialect, features: Features = defaultFeatures
     features,
     facts: 'storage',
     kind: 'CSIDriver',
-    resource: 'csidrivers',
     scope: 'Cluster',
     versions: [{ version: 'v1', defaults: (object) => fillDefaults(object, features), columns }],
     strategy: {
@@ -188,7 +187,6 @@ export function csiNode(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'storage',
     kind: 'CSINode',
-    resource: 'csinodes',
     scope: 'Cluster',
     versions: [
       {
@@ -282,7 +280,6 @@ export function csiStorageCapacity(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'storage',
     kind: 'CSIStorageCapacity',
-    resource: 'csistoragecapacities',
     scope: 'Namespaced',
     versions: [{ version: 'v1' }],
     strategy: {

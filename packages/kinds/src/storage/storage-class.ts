@@ -39,7 +39,6 @@ export function storageClass(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'storage',
     kind: 'StorageClass',
-    resource: 'storageclasses',
     scope: 'Cluster',
     shortNames: ['sc'],
     versions: [

@@ -25,7 +25,6 @@ export function volumeAttachment(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'storage',
     kind: 'VolumeAttachment',
-    resource: 'volumeattachments',
     scope: 'Cluster',
     versions: [
       {

@@ -22,7 +22,6 @@ export function volumeAttributesClass(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'storage',
     kind: 'VolumeAttributesClass',
-    resource: 'volumeattributesclasses',
     scope: 'Cluster',
     shortNames: ['vac'],
     versions: ['v1beta1', 'v1alpha1'].map((version) => ({ version, columns })),

@@ -28,7 +28,6 @@ export function storageVersionMigration(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'storagemigration',
     kind: 'StorageVersionMigration',
-    resource: 'storageversionmigrations',
     scope: 'Cluster',
     versions: [{ version: 'v1alpha1', columns: [{ ...nameColumn, format: '' }, resourceColumn] }],
     strategy: {

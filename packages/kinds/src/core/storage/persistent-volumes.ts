@@ -34,7 +34,6 @@ export function persistentVolume(
     features,
     facts: 'core',
     kind: 'PersistentVolume',
-    resource: 'persistentvolumes',
     scope: 'Cluster',
     shortNames: ['pv'],
     versions: [
@@ -143,7 +142,6 @@ export function persistentVolumeClaim(
     features,
     facts: 'core',
     kind: 'PersistentVolumeClaim',
-    resource: 'persistentvolumeclaims',
     scope: 'Namespaced',
     shortNames: ['pvc'],
     versions: [

@@ -32,7 +32,6 @@ export function rangeAllocation(dialect: Dialect): ResourceDef {
     dialect,
     facts: 'core',
     kind: 'RangeAllocation',
-    resource: 'rangeallocations',
     scope: 'Cluster',
     verbs: [],
     versions: [{ version: 'v1', served: false }],
