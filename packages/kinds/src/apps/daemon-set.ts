@@ -36,7 +36,7 @@ import { parseInt64, sameSteps, sortedKeys } from '../rules/checks.ts';
 import { ensure, fill, fillAbsent, objectAt } from '../rules/fill.ts';
 import {
   countColumn,
-  exampleTemplate,
+  exampleSelection,
   isZero,
   validateIntOrPercent,
   validatePercentMax,
@@ -103,9 +103,7 @@ export function daemonSet(dialect: Dialect, features: Features = defaultFeatures
           : templateWarnings(object, old, { path: ['spec', 'template'], dialect }),
     },
     subresources: [statusSubresource],
-    example: () => ({
-      spec: { selector: { matchLabels: { app: 'example' } }, template: exampleTemplate() },
-    }),
+    example: () => ({ spec: exampleSelection() }),
   });
 }
 

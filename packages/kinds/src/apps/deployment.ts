@@ -36,7 +36,7 @@ import { parseInt64, sameOrEmptySteps } from '../rules/checks.ts';
 import { ensure, fill, fillAbsent, keepMembers } from '../rules/fill.ts';
 import {
   countColumn,
-  exampleTemplate,
+  exampleSelection,
   isZero,
   readyColumn,
   replicaColumns,
@@ -100,13 +100,7 @@ export function deployment(dialect: Dialect, features: Features = defaultFeature
       scaleSubresourceOf({ group: 'apps', resource: 'deployments/scale' }),
       statusSubresource,
     ],
-    example: () => ({
-      spec: {
-        replicas: 2,
-        selector: { matchLabels: { app: 'example' } },
-        template: exampleTemplate(),
-      },
-    }),
+    example: () => ({ spec: { replicas: 2, ...exampleSelection() } }),
   });
 }
 
@@ -254,13 +248,7 @@ export function replicaSet(dialect: Dialect, features: Features = defaultFeature
       scaleSubresourceOf({ group: 'apps', resource: 'replicasets/scale' }),
       statusSubresource,
     ],
-    example: () => ({
-      spec: {
-        replicas: 2,
-        selector: { matchLabels: { app: 'example' } },
-        template: exampleTemplate(),
-      },
-    }),
+    example: () => ({ spec: { replicas: 2, ...exampleSelection() } }),
   });
 }
 

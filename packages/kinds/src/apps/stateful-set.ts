@@ -36,7 +36,7 @@ import type { ResourceDef, Stored } from '../resource-def.ts';
 import { flatMapSteps, sameOrEmpty } from '../rules/checks.ts';
 import { ensure, fill, fillAbsent } from '../rules/fill.ts';
 import {
-  exampleTemplate,
+  exampleSelection,
   isZero,
   readyColumn,
   validateCounts,
@@ -77,13 +77,7 @@ export function statefulSet(dialect: Dialect, features: Features = defaultFeatur
       warnings: (object, old) => warnings(object, old, dialect),
     },
     subresources: [scaleSubresource, statusSubresource],
-    example: () => ({
-      spec: {
-        serviceName: 'example',
-        selector: { matchLabels: { app: 'example' } },
-        template: exampleTemplate(),
-      },
-    }),
+    example: () => ({ spec: { serviceName: 'example', ...exampleSelection() } }),
   });
 }
 

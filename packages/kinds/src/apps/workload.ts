@@ -172,6 +172,12 @@ export const readyColumn: ColumnDef = column(
   { description: 'Number of ready and of desired replicas.' },
 );
 
+/** A selector of the pods of `exampleTemplate`, and that template. */
+export const exampleSelection = () => ({
+  selector: { matchLabels: { app: 'example' } },
+  template: exampleTemplate(),
+});
+
 /** A small template for examples. */
 export const exampleTemplate = (): JsonObject => ({
   metadata: { labels: { app: 'example' } },

@@ -200,37 +200,20 @@ function validateResource(
   const at = (member: keyof Limits) => keyed(`${path}.${member}`, name);
   const low = { what: 'min value', quantity: min };
   const high = { what: 'max value', quantity: max };
+  const requested = { what: 'default request value', quantity: request };
+  const limited = { what: 'default value', quantity: limit };
+  const pairs = [
+    [low, high, 'min', min],
+    [low, requested, 'defaultRequest', request],
+    [requested, high, 'defaultRequest', request],
+    [requested, { ...limited, what: 'default limit value' }, 'defaultRequest', request],
+    [low, limited, 'default', min],
+    [limited, high, 'default', max],
+  ] as const;
   const errors = [
-    ...notGreater(low, high, { field: at('min'), shown: min }),
-    ...notGreater(
-      low,
-      { what: 'default request value', quantity: request },
-      {
-        field: at('defaultRequest'),
-        shown: request,
-      },
+    ...pairs.flatMap(([less, more, member, shown]) =>
+      notGreater(less, more, { field: at(member), shown }),
     ),
-    ...notGreater({ what: 'default request value', quantity: request }, high, {
-      field: at('defaultRequest'),
-      shown: request,
-    }),
-    ...notGreater(
-      { what: 'default request value', quantity: request },
-      { what: 'default limit value', quantity: limit },
-      { field: at('defaultRequest'), shown: request },
-    ),
-    ...notGreater(
-      low,
-      { what: 'default value', quantity: limit },
-      {
-        field: at('default'),
-        shown: min,
-      },
-    ),
-    ...notGreater({ what: 'default value', quantity: limit }, high, {
-      field: at('default'),
-      shown: max,
-    }),
     ...validateRatio(list('maxLimitRequestRatio'), { min, max }, at('maxLimitRequestRatio')),
   ];
   if (limit === undefined || request === undefined || mayOvercommit(name, dialect)) return errors;

@@ -6,6 +6,7 @@ import {
   invalid,
   invalidGo,
   isObject,
+  type JsonObject,
   notSupported,
   pathSegment,
   required,
@@ -14,14 +15,7 @@ import {
 } from '@wheelhouse/machinery';
 import { ageColumn, column, createdAtColumn, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
-import type {
-  ClusterRole,
-  ClusterRoleBinding,
-  PolicyRule,
-  Role,
-  RoleBinding,
-  Subject,
-} from '../gen/types/rbac/v1.ts';
+import type { ClusterRole, PolicyRule, Role, RoleBinding, Subject } from '../gen/types/rbac/v1.ts';
 import type { ColumnDef, ResourceDef, Stored, Strategy } from '../resource-def.ts';
 import { flatMapSteps, goStrings, items, reportedTwice } from '../rules/checks.ts';
 
@@ -153,13 +147,38 @@ const bindingColumns: readonly ColumnDef[] = [
 ];
 
 /** RoleBinding: grants a Role of its namespace, or a ClusterRole within its namespace (RBAC-1). */
-export function roleBinding(dialect: Dialect): ResourceDef {
-  const group = dialect.group('rbac.authorization');
+export const roleBinding = (dialect: Dialect): ResourceDef =>
+  bindingKind(dialect, {
+    kind: 'RoleBinding',
+    scope: 'Namespaced',
+    roleKinds: ['Role', 'ClusterRole'],
+    subject: { apiGroup: groupOf(dialect), kind: 'User', name: 'jane' },
+  });
+
+/** ClusterRoleBinding: grants a ClusterRole in all namespaces. */
+export const clusterRoleBinding = (dialect: Dialect): ResourceDef =>
+  bindingKind(dialect, {
+    kind: 'ClusterRoleBinding',
+    scope: 'Cluster',
+    roleKinds: ['ClusterRole'],
+    subject: { kind: 'ServiceAccount', name: 'bot', namespace: 'default' },
+  });
+
+function bindingKind(
+  dialect: Dialect,
+  options: Pick<ResourceDef, 'kind' | 'scope'> & {
+    /** The kinds of roles that it may grant; the first is that of the example. */
+    readonly roleKinds: readonly string[];
+    readonly subject: JsonObject;
+  },
+): ResourceDef {
+  const { kind, scope, roleKinds, subject } = options;
+  const namespaced = scope === 'Namespaced';
   return defineKind<RoleBinding>({
     dialect,
     facts: 'rbac',
-    kind: 'RoleBinding',
-    scope: 'Namespaced',
+    kind,
+    scope,
     versions: [
       {
         version: 'v1',
@@ -167,15 +186,11 @@ export function roleBinding(dialect: Dialect): ResourceDef {
         columns: bindingColumns,
       },
     ],
-    strategy: bindingStrategy({
-      dialect,
-      roleKinds: ['Role', 'ClusterRole'],
-      namespaced: true,
-    }),
+    strategy: bindingStrategy({ dialect, roleKinds, namespaced }),
     example: () => ({
-      metadata: { name: 'readers', namespace: 'default' },
-      roleRef: { apiGroup: group, kind: 'Role', name: 'reader' },
-      subjects: [{ apiGroup: group, kind: 'User', name: 'jane' }],
+      metadata: { name: 'readers', ...(namespaced && { namespace: 'default' }) },
+      roleRef: { apiGroup: groupOf(dialect), kind: roleKinds[0] ?? '', name: 'reader' },
+      subjects: [subject],
     }),
   });
 }
@@ -285,28 +300,4 @@ function validateRoleRefImmutable(object: BindingLike, old: BindingLike): FieldE
   const [group, kind, name] = parts.map((part) => JSON.stringify(ref[part] ?? ''));
   const shown = `rbac.RoleRef{APIGroup:${group}, Kind:${kind}, Name:${name}}`;
   return [invalidGo('roleRef', () => shown, 'cannot change roleRef')];
-}
-
-/** ClusterRoleBinding: grants a ClusterRole in all namespaces. */
-export function clusterRoleBinding(dialect: Dialect): ResourceDef {
-  const group = dialect.group('rbac.authorization');
-  return defineKind<ClusterRoleBinding>({
-    dialect,
-    facts: 'rbac',
-    kind: 'ClusterRoleBinding',
-    scope: 'Cluster',
-    versions: [
-      {
-        version: 'v1',
-        defaults: (object) => fillBinding(object, dialect),
-        columns: bindingColumns,
-      },
-    ],
-    strategy: bindingStrategy({ dialect, roleKinds: ['ClusterRole'], namespaced: false }),
-    example: () => ({
-      metadata: { name: 'readers' },
-      roleRef: { apiGroup: group, kind: 'ClusterRole', name: 'reader' },
-      subjects: [{ kind: 'ServiceAccount', name: 'bot', namespace: 'default' }],
-    }),
-  });
 }

@@ -220,7 +220,10 @@ async function cleanUp(
   const at = { def: definitions, namespace: '', name: crd.metadata.name ?? '' };
   const finalizers = crd.metadata.finalizers ?? [];
   if (!finalizers.includes(cleanupFinalizer)) return false;
-  await markTerminating(options, crd, progressOf(crd, options.clock.now()));
+  await markTerminating(options, crd, {
+    status: 'True',
+    reason: progressOf(crd, options.clock.now()),
+  });
   const def = kinds.find(at.name);
   if (def !== undefined) {
     const all = { def, namespace: '' };
@@ -232,7 +235,9 @@ async function cleanUp(
     if (left.length > 0) return true;
   }
   // Visible only if another finalizer keeps the definition.
-  if (finalizers.length > 1) await markTerminating(options, crd, outcomeOf(crd, kinds));
+  if (finalizers.length > 1) {
+    await markTerminating(options, crd, { status: 'False', reason: outcomeOf(crd, kinds) });
+  }
   // A status write does not validate the spec, which newer rules may reject.
   await writer.change({ ...at, subresource: 'status' }, (object) =>
     withoutFinalizer(object, cleanupFinalizer),
@@ -241,62 +246,44 @@ async function cleanUp(
   return false;
 }
 
-const inProgress = {
-  type: 'Terminating',
-  status: 'True',
-  reason: 'InstanceDeletionInProgress',
-  message: 'CustomResource deletion is in progress',
-} as const;
-const unconfirmed = {
-  type: 'Terminating',
-  status: 'True',
-  reason: 'InstanceDeletionCheck',
-  message: 'could not confirm zero CustomResources remaining: timed out waiting for the condition',
-} as const;
+/** The messages of the condition Terminating, by its reason. */
+const cleanupMessages = {
+  InstanceDeletionInProgress: 'CustomResource deletion is in progress',
+  InstanceDeletionCheck:
+    'could not confirm zero CustomResources remaining: timed out waiting for the condition',
+  InstanceDeletionCompleted: 'removed all instances',
+  OverlappingBuiltInResource: 'instances overlap with built-in resources in storage',
+  NeverEstablished: 'resource was never established',
+};
+
+type CleanupReason = keyof typeof cleanupMessages;
 
 /** How long objects may remain before the status says so, in milliseconds. */
 const confirmationMs = 60_000;
 
 /** The state of a cleanup that has not ended, by the time since it began. */
-function progressOf({ status }: Crd, nowMs: number) {
+function progressOf({ status }: Crd, nowMs: number): CleanupReason {
   const condition = status?.conditions?.find(({ type }) => type === 'Terminating');
   const since = condition?.lastTransitionTime;
-  if (condition?.status !== 'True' || typeof since !== 'string') return inProgress;
-  return nowMs - Date.parse(since) >= confirmationMs ? unconfirmed : inProgress;
+  const isRecent = condition?.status !== 'True' || typeof since !== 'string';
+  return isRecent || nowMs - Date.parse(since) < confirmationMs
+    ? 'InstanceDeletionInProgress'
+    : 'InstanceDeletionCheck';
 }
 
-const completed = {
-  type: 'Terminating',
-  status: 'False',
-  reason: 'InstanceDeletionCompleted',
-  message: 'removed all instances',
-} as const;
-
-const overlapping = {
-  type: 'Terminating',
-  status: 'False',
-  reason: 'OverlappingBuiltInResource',
-  message: 'instances overlap with built-in resources in storage',
-} as const;
-const neverEstablished = {
-  type: 'Terminating',
-  status: 'False',
-  reason: 'NeverEstablished',
-  message: 'resource was never established',
-} as const;
-
 /** The outcome of a definition's cleanup. */
-function outcomeOf(crd: Crd, kinds: KindTable) {
-  if (!kinds.hasOwnKeys(crd)) return overlapping;
-  return crdIsEstablished(crd) ? completed : neverEstablished;
+function outcomeOf(crd: Crd, kinds: KindTable): CleanupReason {
+  if (!kinds.hasOwnKeys(crd)) return 'OverlappingBuiltInResource';
+  return crdIsEstablished(crd) ? 'InstanceDeletionCompleted' : 'NeverEstablished';
 }
 
 async function markTerminating(
   options: CustomKindsOptions,
   crd: Crd,
-  state: ReturnType<typeof progressOf> | ReturnType<typeof outcomeOf>,
+  { status: value, reason }: { readonly status: 'True' | 'False'; readonly reason: CleanupReason },
 ): Promise<void> {
-  const { type, reason } = state;
+  const type = 'Terminating';
+  const state = { type, status: value, reason, message: cleanupMessages[reason] } as const;
   if (
     crd.status?.conditions?.some(
       (condition) => condition.type === type && condition.reason === reason,
