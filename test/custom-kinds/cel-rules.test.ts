@@ -85,6 +85,10 @@ describe('library', () => {
       rule: "url(self.url).getQuery() == {'a': ['1'], 'b': ['2', '3 4']}",
       name: 'the query of a URL equals a map of lists',
     },
+    {
+      rule: "isQuantity('Ti') && !isQuantity('Ei') && !isQuantity('e-10')",
+      name: 'an extreme suffix alone is no quantity',
+    },
   ])('CRD-3: $name', async ({ rule }) => {
     const list = { type: 'array', items: { type: 'string', format: 'duration' }, maxItems: 3 };
     const kind = await kindWith(object({ list, url: { type: 'string', maxLength: 99 } }, { rule }));
@@ -535,6 +539,9 @@ describe('definitions', () => {
     ],
     ['google.protobuf.Int64Value{n: 1} == self.n', "1:29: undefined field 'n'"],
     ["self.n == 'a'", "found no matching overload for '_==_' applied to '(int, string)'"],
+    ['[].map(v, v + v) == [self.n]', "'_==_' applied to '(list(bytes), list(int))'"],
+    ['[].all(v, v / v == self.n)', "'_==_' applied to '(double, int)'"],
+    ["[].all(v, v.indexOf('a') == v)", "'_==_' applied to '(int, list(string))'"],
     [
       "self.n > int('x')",
       "program instantiation failed: type conversion error from 'string' to 'int'",

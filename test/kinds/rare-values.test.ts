@@ -53,8 +53,9 @@ describe('names', () => {
 });
 
 describe('quantities', () => {
-  test.each(['1000e256', `${'1'.repeat(254)}.5`])(
-    'whose stored form would not be a quantity are refused: %s',
+  // Suffixes alone are zero, except for the largest and the smallest ones.
+  test.each(['1000e256', `${'1'.repeat(254)}.5`, 'Ei', '-Pi', '.e-10'])(
+    'whose stored form would not be a quantity, and extreme suffixes, are refused: %s',
     async (memory) => {
       const resources = { limits: { memory } };
       const answer = await server.post(`${pods}${dryRun}`, pod('huge', {}, resources));

@@ -1,4 +1,4 @@
-import type { Frame, Step, Work } from './folds.ts';
+import { type Frame, outcome, type Step, type Work } from './folds.ts';
 import { shownKey } from './library/arithmetic.ts';
 import { accepts, noSuchOverload, type Overload } from './types/functions.ts';
 import { CelCostError, CelError, isMapValue, List, type Value } from './values.ts';
@@ -35,6 +35,8 @@ export interface Call {
   readonly steps: readonly Step[];
   /** What the call costs besides what the function charges. */
   readonly cost: number;
+  /** Whether a failing argument ends the call, which then costs nothing. */
+  readonly endsAtFailure: boolean;
 }
 
 /**
@@ -43,13 +45,27 @@ export interface Call {
  */
 const pricedByOverload = new Set('_+_ _<_ _<=_ _>_ _>=_ @in string bytes'.split(' '));
 
-/**
- * Evaluates the arguments, and finds the overload that accepts them, and what it draws on. Throws
- * `CelError`.
- */
-function resolved({ name, declared, others, steps, cost }: Call, frame: Frame) {
-  const args = steps.map((step) => step(frame));
+/** Evaluates the arguments. Throws the failure of the first one that has one. */
+function argumentsOf({ name, steps, cost, endsAtFailure }: Call, frame: Frame): readonly Value[] {
+  let failure: CelError | undefined;
+  const args = steps.map((step) => {
+    const arg = outcome(step, frame);
+    if (!(arg instanceof CelError)) return arg;
+    if (endsAtFailure) throw arg;
+    failure ??= arg;
+    return null;
+  });
   frame.spend(cost);
+  if (failure === undefined) return args;
+  const [, searched] = args;
+  if (name === '@in' && searched instanceof List) frame.spend(searched.items.length - 1);
+  throw failure;
+}
+
+/** Finds the overload that accepts the arguments, and what it draws on. Throws `CelError`. */
+function resolved(call: Call, frame: Frame) {
+  const args = argumentsOf(call, frame);
+  const { name, declared, others } = call;
   let max = comparing.has(name) ? anyTextMax : textMax;
   for (const arg of args) {
     if (typeof arg === 'string' && arg.length > max) {

@@ -7,6 +7,7 @@ import {
   type Frame,
   foldStep,
   foldWork,
+  outcomeSteps,
   type Step,
   type SteppedFrame,
   setEntry,
@@ -205,6 +206,12 @@ const noSuchAttribute = (name: string) => new CelError(`no such attribute(s): ${
 /** Functions whose second argument is a pattern. */
 const searching = new Set(['find', 'findAll', 'matches']);
 
+/** Whether cel-go evaluates no argument after one that fails, and does not charge the call. */
+function endsAtFailure(name: string, args: readonly Expr[]): boolean {
+  const isSearch = searching.has(name) && args[1]?.kind === 'const';
+  return isIndex(name) || isSearch || args.length > 2;
+}
+
 /** A node without macros as work that consists of one step. */
 const oneStep = (step: Step): Work =>
   function* (frame) {
@@ -217,6 +224,7 @@ function operandOf(frame: Frame, expr: Expr): Value {
   const { operands } = frame as Partial<SteppedFrame>;
   const value = operands?.get(expr);
   if (value === undefined) throw new Error('an operand has not been evaluated');
+  if (value instanceof CelError) throw value;
   return value;
 }
 
@@ -398,8 +406,13 @@ class Compiler implements Compiles {
     this.#evaluated = new Set();
     const folded = this.#constants.valueOf(expr);
     if (folded !== undefined) return oneStep(constant(folded));
+    const isEnd = expr.kind !== 'call' || endsAtFailure(expr.name, all);
     return function* (frame) {
-      for (const { operand, work } of works) frame.operands.set(operand, yield* work(frame));
+      for (const { operand, work } of works) {
+        const result = yield* outcomeSteps(work, frame);
+        frame.operands.set(operand, result);
+        if (isEnd && result instanceof CelError) break;
+      }
       return yield* last(frame);
     };
   }
@@ -496,7 +509,7 @@ class Compiler implements Compiles {
     const declared = this.#declared.get(expr) ?? [];
     const others = this.#fitting(name, { isMember, count: args.length });
     const cost = isIndex(name) ? this.#attributes.index(args, scope) : 1;
-    return { name, declared, others, steps, cost };
+    return { name, declared, others, steps, cost, endsAtFailure: endsAtFailure(name, args) };
   }
 
   /** The overloads of a function for a number of arguments. */

@@ -28,8 +28,8 @@ export interface Frame extends CallContext {
 
 /** The state of an evaluation in steps. */
 export interface SteppedFrame extends Frame {
-  /** The values of operands that were evaluated ahead of their call or literal. */
-  readonly operands: Map<Expr, Value>;
+  /** The values and failures of operands that were evaluated ahead of their call or literal. */
+  readonly operands: Map<Expr, Value | CelError>;
 }
 
 /** A compiled node. Throws `CelError`. */

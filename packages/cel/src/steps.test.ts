@@ -40,6 +40,8 @@ describe('TRUST-2: macros walk long lists in steps', () => {
     [`${long(9_000)}.all(x, 1 / (x - 8999) < 1) || true`],
     [`${long(9_000)}.all(x, 1 / (x - 8999) < 1)`],
     [`${long(9_000)}.map(x, 1 / (x - 8999))`],
+    [`${long(9_000)}.map(x, 1 / (x - 8999)) == ${long(9_000)}.map(x, x) || true`],
+    [`[${long(9_000)}.map(x, 1 / x), ${long(9_000)}.map(x, x)].size() == 2 || true`],
     [`1 / (${long(9_000)}.map(x, x).size() - 9000) > ${long(2)}[7]`],
   ])('%s', (source) => {
     const { atOnce, inSteps, steps } = outcomesOf(source);

@@ -193,17 +193,8 @@ const remainder: Integers = (left, right) => {
   return left % right;
 };
 
+/** The overloads of each operator are in cel-go's order: an open type takes on the first. */
 const arithmetic: Library = [
-  ['_+_(int, int): int', ints((left, right) => left + right)],
-  ['_+_(uint, uint): uint', uints((left, right) => left + right)],
-  ['_+_(double, double): double', doubles((left, right) => left + right)],
-  [
-    '_+_(string, string): string',
-    ([left, right], { spend }) => {
-      spend(callCost(textSize(asText(left)), textSize(asText(right))));
-      return asText(left) + asText(right);
-    },
-  ],
   [
     '_+_(bytes, bytes): bytes',
     ([left, right], { spend }) => {
@@ -211,44 +202,54 @@ const arithmetic: Library = [
       return new Uint8Array(Buffer.concat([asBytes(left), asBytes(right)]));
     },
   ],
-  ['_+_(list(A), list(A)): list(A)', divided(addSteps, { isSeldomLong: true })],
+  ['_+_(double, double): double', doubles((left, right) => left + right)],
   [
-    '_+_(timestamp, duration): timestamp',
-    ([left, right]) => later(asTimestamp(left), asNanos(right)),
+    '_+_(duration, duration): duration',
+    ([left, right]) => duration(asNanos(left) + asNanos(right)),
   ],
   [
     '_+_(duration, timestamp): timestamp',
     ([left, right]) => later(asTimestamp(right), asNanos(left)),
   ],
   [
-    '_+_(duration, duration): duration',
-    ([left, right]) => duration(asNanos(left) + asNanos(right)),
+    '_+_(timestamp, duration): timestamp',
+    ([left, right]) => later(asTimestamp(left), asNanos(right)),
   ],
-  ['_-_(int, int): int', ints((left, right) => left - right)],
-  ['_-_(uint, uint): uint', uints((left, right) => left - right)],
+  ['_+_(int, int): int', ints((left, right) => left + right)],
+  ['_+_(list(A), list(A)): list(A)', divided(addSteps, { isSeldomLong: true })],
+  [
+    '_+_(string, string): string',
+    ([left, right], { spend }) => {
+      spend(callCost(textSize(asText(left)), textSize(asText(right))));
+      return asText(left) + asText(right);
+    },
+  ],
+  ['_+_(uint, uint): uint', uints((left, right) => left + right)],
   ['_-_(double, double): double', doubles((left, right) => left - right)],
   [
-    '_-_(timestamp, timestamp): duration',
+    '_-_(duration, duration): duration',
     ([left, right]) => duration(asNanos(left) - asNanos(right)),
   ],
+  ['_-_(int, int): int', ints((left, right) => left - right)],
   [
     '_-_(timestamp, duration): timestamp',
     ([left, right]) => later(asTimestamp(left), -asNanos(right)),
   ],
   [
-    '_-_(duration, duration): duration',
+    '_-_(timestamp, timestamp): duration',
     ([left, right]) => duration(asNanos(left) - asNanos(right)),
   ],
+  ['_-_(uint, uint): uint', uints((left, right) => left - right)],
+  ['_*_(double, double): double', doubles((left, right) => left * right)],
   ['_*_(int, int): int', ints((left, right) => left * right)],
   ['_*_(uint, uint): uint', uints((left, right) => left * right)],
-  ['_*_(double, double): double', doubles((left, right) => left * right)],
+  ['_/_(double, double): double', doubles((left, right) => left / right)],
   ['_/_(int, int): int', ints(divide)],
   ['_/_(uint, uint): uint', uints(divide)],
-  ['_/_(double, double): double', doubles((left, right) => left / right)],
   ['_%_(int, int): int', ints(remainder)],
   ['_%_(uint, uint): uint', uints(remainder)],
-  ['-_(int): int', ([value]) => int64(-asInt(value))],
   ['-_(double): double', ([value]) => -asDouble(value)],
+  ['-_(int): int', ([value]) => int64(-asInt(value))],
   ['!_(bool): bool', ([value]) => value !== true],
   // These three are evaluated lazily; this declares only their types.
   ['_&&_(bool, bool): bool', () => false],
@@ -270,11 +271,14 @@ const orders: readonly (readonly [string, (order: number) => boolean])[] = [
   ['_>_', (order) => order > 0],
   ['_>=_', (order) => order >= 0],
 ];
-const ordered = ['bool', 'string', 'bytes', 'timestamp', 'duration'].map((type) => [type, type]);
-const numbers = ['int', 'uint', 'double'];
+/** Types whose values are compared with each other, in cel-go's order. */
 const pairs = [
-  ...ordered,
-  ...numbers.flatMap((number) => numbers.map((second) => [number, second])),
+  ['bool', 'bool'],
+  ...['int int double uint', 'uint uint double int', 'double double int uint'].flatMap((types) => {
+    const [left = '', ...rights] = types.split(' ');
+    return rights.map((right) => [left, right]);
+  }),
+  ...['string', 'bytes', 'timestamp', 'duration'].map((type) => [type, type]),
 ];
 
 const comparisons: Library = orders.flatMap(([name, holds]) =>

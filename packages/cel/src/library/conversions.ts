@@ -208,10 +208,10 @@ const times: Library = [
 ];
 
 const sizes: readonly (readonly [string, (value: Value) => number])[] = [
-  ['string', (value) => codePointCount(asText(value))],
   ['bytes', (value) => asBytes(value).length],
   ['list(A)', (value) => asList(value).items.length],
   ['map(A, B)', (value) => asMap(value).size],
+  ['string', (value) => codePointCount(asText(value))],
 ];
 
 /** Counting code points takes about a tenth of the time of other functions of texts. */

@@ -4,6 +4,7 @@ import {
   type CallContext,
   divided,
   type Library,
+  noSuchOverload,
   oneStepEach,
   type Run,
   seldomLong,
@@ -255,7 +256,11 @@ function parted(source: string, separator: string, most: Value | undefined): Lis
   return new List([...parts.slice(0, limit - 1), rest]);
 }
 
-const join = divided(function* ([list, separator = ''], context) {
+const join = divided(function* (args, context) {
+  const [list, separator = ''] = args;
+  const first = asList(list).items.at(0);
+  if (first !== undefined && typeof first !== 'string')
+    throw noSuchOverload({ name: 'join', args });
   const texts: string[] = [];
   const gap = textSize(asText(separator));
   let size = -gap;

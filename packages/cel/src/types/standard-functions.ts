@@ -20,8 +20,9 @@ export function standardFunctions(): Functions {
     conversions,
     times,
     optionals,
-    strings,
+    // The order of `indexOf` of lists and of strings is that of kube-apiserver.
     lists,
+    strings,
     sets,
     urls,
     addresses,

@@ -68,6 +68,13 @@ test.each([
   [`${'1'.repeat(254)}.5`, 'unable to parse numeric part of quantity'],
   [`${'1'.repeat(252)}e256`, 'unable to parse numeric part of quantity'],
   ['10e255', '10e255'],
+  ['Pi', 'unable to parse numeric part of quantity'],
+  ['+.Ei', 'unable to parse numeric part of quantity'],
+  ['e-10', 'unable to parse numeric part of quantity'],
+  ['Ti', '0'],
+  ['.e-9', '0'],
+  ['0Ei', '0'],
+  ['.0e-10', '0'],
 ])('the stored form of %s is a quantity', (text, expected) => {
   expect(stored(text)).toBe(expected);
 });

@@ -20,6 +20,8 @@ interface Parts {
 
 const form = /^([+-]?)0*(\d*)(?:\.(\d*))?([eEinumkKMGTP]*[-+]?\d*)$/;
 const formText = '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$';
+/** Matches a suffix alone. It denotes zero, but kube-apiserver rejects the most extreme ones. */
+const noDigits = /^[+-]?\.?[a-zA-Z]/;
 const numericError = 'unable to parse numeric part of quantity';
 const suffixError = "unable to parse quantity's suffix";
 /** Longer texts are rejected, because conversion is quadratic in the number of digits. */
@@ -53,6 +55,9 @@ export function parseQuantity(input: string): Quantity | { readonly error: strin
     return { error: `quantities must match the regular expression '${formText}'` };
   const suffix = suffixOf(match[4] ?? '');
   if (suffix === undefined) return { error: suffixError };
+  const { format, exponent: power } = suffix;
+  const isExtreme = format === 'binary' ? power >= 50 : power < -9;
+  if (isExtreme && noDigits.test(text)) return { error: numericError };
   const parts: Parts = {
     isNegative: match[1] === '-',
     whole: match[2] === '' ? '0' : (match[2] ?? '0'),
