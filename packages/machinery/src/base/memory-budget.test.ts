@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { type MemoryAccount, MemoryBudget, memoryUses } from './memory-budget.ts';
 
 /** A budget of 1000 bytes whose accounts release everything when they are shed. */
@@ -37,6 +37,34 @@ describe('TRUST-4: a memory budget', () => {
     expect(shed).toEqual(['heavy large']);
     expect(budget.usedBytes).toBe(610);
     expect(budget.shedAccounts).toBe(1);
+  });
+
+  test('TRUST-2: sheds accounts of many owners in turns, each of which sorts them once', () => {
+    const { budget, open, shed, turn } = budgetOf1000();
+    for (let at = 0; at < 500; at += 1) open(`owner-${at}`).charge('watches', 3 + (at % 10));
+    const sort = vi.spyOn(Array.prototype, 'sort');
+    turn();
+    const sorted = sort.mock.contexts.filter((list) => (list as unknown[]).length > 1);
+    sort.mockRestore();
+    expect(sorted).toHaveLength(1);
+    expect(shed).toHaveLength(64);
+    for (let turns = 0; turns < 10; turns += 1) turn();
+    expect(budget.usedBytes).toBeLessThanOrEqual(800);
+    expect(budget.usedBytes).toBeGreaterThan(780);
+  });
+
+  test('does not ask holders again that release nothing', () => {
+    const tasks: (() => void)[] = [];
+    const budget = new MemoryBudget({ limitBytes: 1000, defer: (task) => void tasks.push(task) });
+    let asked = 0;
+    const shed = () => {
+      asked += 1;
+    };
+    for (let at = 0; at < 100; at += 1) {
+      budget.open({ owner: 'one', holder: { shed } }).charge('watches', 20);
+    }
+    for (let task = tasks.shift(); task !== undefined; task = tasks.shift()) task();
+    expect(asked).toBe(64);
   });
 
   test('above the high-water mark, rejects exactly the owners above their share', () => {

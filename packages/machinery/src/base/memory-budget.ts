@@ -172,24 +172,18 @@ export class MemoryBudget {
 
   /** Sheds the heaviest accounts until `toBytes` are left, over several turns of the event loop. */
   #shed(toBytes: number): void {
+    const before = this.#used;
     let remaining = shedPerTurn;
-    const tried = new Set<MemoryAccount>();
-    while (this.#used > toBytes) {
-      const [owner] = [...this.#owners.values()].sort((left, right) => right.bytes - left.bytes);
-      const accounts = [...(owner?.accounts ?? [])]
-        .filter((account) => !tried.has(account))
-        .sort((left, right) => right.bytes - left.bytes)
-        .slice(0, remaining);
-      if (owner === undefined || accounts.length === 0) return;
-      for (const account of accounts) {
+    for (const owner of heaviestFirst(this.#owners.values())) {
+      for (const account of heaviestFirst(owner.accounts)) {
         if (this.#used <= toBytes) return;
-        tried.add(account);
+        if (remaining === 0) {
+          // Holders that release nothing are not asked again and again.
+          if (this.#used < before) this.#defer(() => this.#shed(toBytes));
+          return;
+        }
         remaining -= 1;
         this.#shedOne(owner, account, this.#used - toBytes);
-      }
-      if (remaining <= 0) {
-        this.#defer(() => this.#shed(toBytes));
-        return;
       }
     }
   }
@@ -200,6 +194,10 @@ export class MemoryBudget {
     this.#shedCount += 1;
     this.#onShed(owner.name, before - this.#used);
   }
+}
+
+function heaviestFirst<T extends { readonly bytes: number }>(holders: Iterable<T>): readonly T[] {
+  return [...holders].sort((left, right) => right.bytes - left.bytes);
 }
 
 function noBytes(): UseBytes {
