@@ -2,10 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { type Logger, nextTurn, observeFaults, silentLogger } from '@wheelhouse/machinery';
-import { FakeClock } from '@wheelhouse/machinery/testing';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { openEmbeddedStore } from './embedded-store.ts';
+import type { Logger } from '@wheelhouse/machinery';
+import { afterAll, afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 /** Resumes the writes of files while the disk does not respond. */
 const stalled = vi.hoisted(() => ({ writes: undefined as (() => void)[] | undefined }));
@@ -19,6 +17,16 @@ vi.mock('node:fs', async (load) => {
     return write(...args);
   };
   return { ...fs, write: Object.assign(() => {}, { [promisify.custom]: stallable }) };
+});
+
+// Earlier files of this process have loaded the store with the real files.
+vi.resetModules();
+const { nextTurn, observeFaults, silentLogger } = await import('@wheelhouse/machinery');
+const { FakeClock } = await import('@wheelhouse/machinery/testing');
+const { openEmbeddedStore } = await import('./embedded-store.ts');
+afterAll(() => {
+  vi.doUnmock('node:fs');
+  vi.resetModules();
 });
 
 let directory: string;
