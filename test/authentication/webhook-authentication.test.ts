@@ -1,10 +1,14 @@
+import { X509Certificate } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { silentLogger } from '@wheelhouse/machinery';
 import { readOptions } from '@wheelhouse/server/testing';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { sample } from '../operations/metric-samples.ts';
-import { untilEnd } from '../support/cleanup.ts';
+import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
 import { startTestServer, type TestServer } from '../support/harness.ts';
+import { startKubelet } from '../support/kubelet.ts';
 import { onceWithin } from '../support/once-within.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import { startWebhookService } from '../support/webhook-service.ts';
@@ -278,6 +282,52 @@ test('AUTHN-9: other requests do not wait for a silent webhook', async () => {
     return tookMs;
   };
   expect(await onceWithin(5000, round)).toBe(true);
+});
+
+test('AUTHN-9: a renewed client certificate is presented to the webhook', async () => {
+  const [reviewer, renewed] = await Promise.all([
+    untilEnd(startKubelet()),
+    untilEnd(startKubelet()),
+  ]);
+  reviewer.answer = (_, response) => {
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify(review(isAmy)));
+  };
+  const folder = temporaryFolder();
+  const path = (name: string) => join(folder, name);
+  const install = ({ pair }: typeof reviewer) => {
+    writeFileSync(path('client.pem'), pair.certificatePem);
+    writeFileSync(path('client.key'), pair.keyPem);
+  };
+  install(reviewer);
+  writeFileSync(path('ca.pem'), reviewer.caPem);
+  const server = `https://127.0.0.1:${reviewer.port}`;
+  const configuration = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'c', cluster: { server, 'certificate-authority': 'ca.pem' } }],
+    users: [
+      { name: 'u', user: { 'client-certificate': 'client.pem', 'client-key': 'client.key' } },
+    ],
+    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+    'current-context': 'x',
+  };
+  const configFile = path('kubeconfig');
+  writeFileSync(configFile, JSON.stringify(configuration));
+  const asking = await withServer({
+    authentication: { webhook: { configFile, version: 'v1', cacheTtlMs: 0 } },
+  });
+  const presented = async () => {
+    expect((await whoAmI(asking, fresh())).status).toBe(201);
+    return reviewer.clientFingerprint;
+  };
+  const fingerprint = ({ pair }: typeof reviewer) =>
+    new X509Certificate(pair.certificatePem).fingerprint256;
+  expect(await presented()).toBe(fingerprint(reviewer));
+  writeFileSync(path('client.key'), 'half');
+  expect(await presented()).toBe(fingerprint(reviewer));
+  install(renewed);
+  expect(await presented()).toBe(fingerprint(renewed));
 });
 
 describe('AUTHN-9: startup', () => {

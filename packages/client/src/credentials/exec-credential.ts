@@ -208,7 +208,8 @@ function readExpiry(text: string): number | undefined {
   return parsed.ms;
 }
 
-function checkPair(certificatePem: string, keyPem: string): void {
+/** Throws CredentialError, in client-go's words, unless a certificate and a key belong together. */
+export function checkPair(certificatePem: string, keyPem: string): void {
   const pairError = (why: string) =>
     new CredentialError(`failed parsing client key/certificate: tls: ${why}`);
   if (!certificatePem.includes('-----BEGIN')) {

@@ -16,7 +16,7 @@ export interface ClientConfig {
   /** Returns the token. Called for every request, since a token file may change. */
   readonly token?: (() => string | undefined) | undefined;
   readonly basicAuth?: { readonly username: string; readonly password: string } | undefined;
-  /** The source of credentials if none is set. */
+  /** The source of credentials that may change: those of a plugin, or a certificate in files. */
   readonly credentials?: CredentialSource | undefined;
   readonly impersonate?: Impersonation | undefined;
   readonly insecureSkipTlsVerify?: boolean | undefined;
@@ -37,7 +37,7 @@ export interface Credential {
   readonly keyPem?: string | undefined;
 }
 
-/** Credentials that are fetched and renewed, such as those of an exec plugin. */
+/** Credentials that are fetched and renewed: those of an exec plugin, or a certificate in files. */
 export interface CredentialSource {
   /** Resolves with the current credential; rejects with CredentialError if there is none. */
   current(): Promise<Credential>;

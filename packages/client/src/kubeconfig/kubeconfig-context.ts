@@ -8,6 +8,7 @@ import {
   setMember,
   stringsOf,
 } from '@wheelhouse/machinery';
+import { certificateFileSource } from '../credentials/certificate-files.ts';
 import {
   execConfigErrors,
   execExtensionNames,
@@ -18,6 +19,7 @@ import { tokenFileSource } from '../credentials/service-account.ts';
 import { type Environment, environmentProxy } from '../environment-proxy.ts';
 import {
   type ClientConfig,
+  type Credential,
   CredentialError,
   type CredentialSource,
   type Impersonation,
@@ -349,8 +351,21 @@ function userConfig(user: JsonObject, context: UserContext): Partial<ClientConfi
   const hasCredential =
     token !== undefined || basicAuth !== undefined || certificatePem !== undefined;
   // Other credentials take precedence over the plugin.
-  const credentials = hasCredential ? undefined : createPlugin(user, context);
+  const credentials = hasCredential
+    ? certificateFiles(user, { certificatePem, keyPem })
+    : createPlugin(user, context);
   return { certificatePem, keyPem, token, basicAuth, credentials };
+}
+
+/** The source of a certificate whose files may change; undefined for one in the kubeconfig. */
+function certificateFiles(user: JsonObject, first: Credential): CredentialSource | undefined {
+  const isInline = ['client-certificate-data', 'client-key-data'].some(
+    (name) => textMember(user, name) !== undefined,
+  );
+  const certificate = textMember(user, 'client-certificate');
+  const key = textMember(user, 'client-key');
+  if (isInline || certificate === undefined || key === undefined) return undefined;
+  return certificateFileSource({ certificate, key }, first);
 }
 
 function createPlugin(user: JsonObject, context: UserContext): CredentialSource | undefined {
