@@ -171,6 +171,29 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
     expect(read.body.metadata.name).toBe('b');
   });
 
+  test('STORE-2: errors name keys as they are in etcd', async () => {
+    const config = onEtcd(etcd);
+    const prefix = config.store?.type === 'etcd' ? config.store.prefix : '';
+    const maps = `${core}/configmaps`;
+    await put(config, 'configmaps/default/broken', Buffer.from('{broken'));
+    const server = await withServer(config);
+    const key = `${prefix}/configmaps/default/broken`;
+    expect((await server.get(`${maps}/broken`)).body.message).toContain(`Key: ${key},`);
+    const labels = { metadata: { labels: { a: 'b' } } };
+    const patched = await server.patch(`${maps}/broken`, labels, 'merge');
+    expect(patched.body.message).toContain(`Key: ${key},`);
+    expect((await server.get(maps)).body.details.causes[0].field).toBe(key);
+    expect((await server.post(maps, configMap('a'))).status).toBe(201);
+    const other = configMap('a', { metadata: { name: 'a', uid: 'other' } });
+    const replaced = await server.put(`${maps}/a`, other);
+    expect([replaced.status, replaced.body.message]).toEqual([
+      409,
+      expect.stringContaining(`Key: ${prefix}/configmaps/default/a,`),
+    ]);
+    const dry = await server.put(`${maps}/a?dryRun=All`, other);
+    expect(dry.body.message).toContain('Key: /configmaps/default/a,');
+  });
+
   test('STORE-2: a server announces its address as kube-apiserver does', async () => {
     const controllers = ['default-service-controller'];
     const config = shared({ controllers, advertiseAddress: '192.0.2.2' });

@@ -165,6 +165,8 @@ export interface Store {
   compact(revision: Revision): Promise<void>;
   /** Makes a round trip to the store; rejects if the store cannot serve (HEALTH-4). */
   ping(): Promise<void>;
+  /** The name of a key in the service behind the store, for messages; absent: the key itself. */
+  shownKey?(key: string): string;
   /** Bytes in use on disk (or in memory), for metrics. */
   sizeBytes(): Promise<number>;
   /**
@@ -173,6 +175,11 @@ export interface Store {
    */
   snapshot(): Promise<StoreSnapshot>;
   close(): Promise<void>;
+}
+
+/** A key as messages show it. */
+export function shownKey(store: Pick<Store, 'shownKey'>, key: string): string {
+  return store.shownKey?.(key) ?? key;
 }
 
 /** Returns the operations that involve no values, for a store that wraps another one. */
@@ -186,6 +193,7 @@ export function unchangedOperations(
     compactRevision: store.compactRevision.bind(store),
     compact: store.compact.bind(store),
     ping: store.ping.bind(store),
+    shownKey: (key) => shownKey(store, key),
     sizeBytes: store.sizeBytes.bind(store),
     snapshot: store.snapshot.bind(store),
     close: store.close.bind(store),

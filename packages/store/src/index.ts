@@ -20,6 +20,7 @@ export {
   StoreError,
   type StoreEvent,
   type StoreWatch,
+  shownKey,
   unchangedOperations,
   type WriteResult,
 } from './contract.ts';

@@ -1,4 +1,4 @@
-import { type Store, StoreError } from './contract.ts';
+import { type Store, StoreError, shownKey } from './contract.ts';
 
 /** A prefix whose keys have a separate store. */
 export interface Route {
@@ -28,6 +28,7 @@ export function routedStore(main: Store, routes: readonly Route[]): Store {
     async ping() {
       await Promise.all(all.map((store) => store.ping()));
     },
+    shownKey: (key) => shownKey(storeOf(key), key),
     sizeBytes: () => main.sizeBytes(),
     snapshot: () => {
       const message = 'a store with several parts has no consistent snapshot';

@@ -169,7 +169,8 @@ function winningEntry(
   const { key, modRevision, unreadable, value } = record;
   const cached = registry.caches.of(def).peek(key.slice(def.storage.prefix.length));
   if (unreadable === undefined && cached?.revision === modRevision) return cached;
-  return runAtPace(entrySteps(def, record), paceFor(registry.clock, value.length));
+  const steps = entrySteps(def, record, registry.store);
+  return runAtPace(steps, paceFor(registry.clock, value.length));
 }
 
 /** A changed object and its predecessor. */

@@ -29,7 +29,7 @@ import {
   Slices,
   textOf,
 } from '@wheelhouse/machinery';
-import type { StoredRecord } from '@wheelhouse/store';
+import { type Store, type StoredRecord, shownKey } from '@wheelhouse/store';
 import {
   type Entry,
   type EntryIndex,
@@ -283,15 +283,28 @@ export function objectIn(def: ResourceDef, version: VersionDef, entry: Entry): A
 }
 
 /** The entry of a stored record; undefined for an absent one. */
-export function entryOf(def: ResourceDef, record: StoredRecord | undefined): Entry | undefined {
-  return record === undefined ? undefined : runInOnePiece(entrySteps(def, record));
+export function entryOf(
+  def: ResourceDef,
+  record: StoredRecord | undefined,
+  store: KeyNames,
+): Entry | undefined {
+  return record === undefined ? undefined : runInOnePiece(entrySteps(def, record, store));
 }
 
+/** The store of a record, which names its keys in messages. */
+type KeyNames = Pick<Store, 'shownKey'>;
+
 /** `entryOf` in steps, for a record that exists. */
-export function* entrySteps(def: ResourceDef, record: StoredRecord): Generator<void, Entry> {
+export function* entrySteps(
+  def: ResourceDef,
+  record: StoredRecord,
+  store: KeyNames,
+): Generator<void, Entry> {
   const { modRevision, createRevision } = record;
   const problem = problemOf({ ...record, revision: modRevision });
-  if (problem !== undefined) throw corruptObject({ storeKey: record.key, problem });
+  if (problem !== undefined) {
+    throw corruptObject({ storeKey: shownKey(store, record.key), problem });
+  }
   const value = def.behavior.reshapesStored ? yield* reshapeSteps(def, record) : record.value;
   yield* parseAhead(value);
   const object = asApiObject(parseWrittenJson(value));

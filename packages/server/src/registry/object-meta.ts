@@ -25,7 +25,7 @@ import {
   validateObjectMeta,
   validateObjectMetaUpdate,
 } from '@wheelhouse/machinery';
-import { parseResourceVersion } from '@wheelhouse/store';
+import { parseResourceVersion, type Store, shownKey } from '@wheelhouse/store';
 import type { Target } from './contract.ts';
 import { groupKindOf, groupResourceOf } from './registry.ts';
 
@@ -176,12 +176,18 @@ export function keepSystemFields(object: ApiObject, old: ApiObject): void {
 export function checkUid(
   target: Target,
   object: ApiObject,
-  { old, dryRun }: { readonly old: ApiObject; readonly dryRun: boolean },
+  { old, ...at }: { readonly old: ApiObject } & KeyShown,
 ): void {
   const expected = object.metadata.uid ?? '';
   const actual = old.metadata.uid ?? '';
   if (expected !== '' && expected !== actual)
-    throw preconditionFailed(target, { expected, actual, what: 'UID', dryRun });
+    throw preconditionFailed(target, { expected, actual, what: 'UID', ...at });
+}
+
+/** How messages show the key of an object. */
+export interface KeyShown {
+  readonly store: Pick<Store, 'shownKey'>;
+  readonly dryRun: boolean;
 }
 
 /**
@@ -194,12 +200,13 @@ export function preconditionFailed(
     expected: string;
     actual: string;
     what: 'UID' | 'ResourceVersion';
-    dryRun: boolean;
-  },
+  } & KeyShown,
 ): Error {
-  const { what, expected, actual, dryRun } = mismatch;
-  const prefix = target.def.storage.prefix.replace(dryRun ? /^\/registry|\/$/g : /\/$/, '');
-  const key = [prefix, target.namespace, target.name].filter((part) => part !== '').join('/');
+  const { what, expected, actual, dryRun, store } = mismatch;
+  const prefix = target.def.storage.prefix.replace(/\/$/, '');
+  const parts = [prefix, target.namespace, target.name].filter((part) => part !== '');
+  const stored = parts.join('/');
+  const key = dryRun ? stored.replace(/^\/registry/, '') : shownKey(store, stored);
   const why =
     `StorageError: invalid object, Code: 4, Key: ${key}, ResourceVersion: 0, AdditionalErrorMsg: ` +
     `Precondition failed: ${what} in precondition: ${expected}, ${what} in object meta: ${actual}`;

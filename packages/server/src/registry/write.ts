@@ -156,7 +156,7 @@ async function attempt(registry: Registry, plan: WritePlan, start: Start): Promi
   const view = plan.operation === 'create' ? undefined : plan.view;
 
   // Read.
-  if (current === undefined && plan.operation === 'update') await startCreate(plan);
+  if (current === undefined && plan.operation === 'update') await startCreate(registry, plan);
   const target = current === undefined ? plan.target : targetOn(current, plan);
   const nowMs = registry.clock.now();
   const pace = context.pace ?? (current && paceFor(registry.clock, current.json.length));
@@ -172,16 +172,15 @@ async function attempt(registry: Registry, plan: WritePlan, start: Start): Promi
   const formed = typedForm(target, context, { object: result, pace });
   const object = formed instanceof Promise ? await formed : formed;
   // If an apply states a uid, a missing object is a conflict, which precedes a missing name.
-  if (source === 'merged' && before === undefined) checkNoUid(plan, object);
+  if (source === 'merged' && before === undefined) checkNoUid(registry, plan, object);
   checkPathAgreement(target, object);
   // Duplicates from a patch are dropped only after admission, as in kube-apiserver.
   if (source === 'body' && view === undefined) {
     dropDuplicateOwners(object, { warn: context.warn, after: 'body' });
   }
   const namedVersion = plan.operation === 'create' && namesVersion(object);
-  if (before === undefined) checkNew(plan, object);
-  else if (view === undefined)
-    checkExpectations(source, target, { object, before, dryRun: context.dryRun });
+  if (before === undefined) checkNew(registry, plan, object);
+  else if (view === undefined) checkExpectations(registry, plan, { object, before, source });
   if (pace?.over) await pace.pause();
 
   // Record managers.
@@ -203,7 +202,8 @@ async function attempt(registry: Registry, plan: WritePlan, start: Start): Promi
   if (mutation !== undefined) await mutation;
   const isVersioned = namedVersion || (before === undefined && namesVersion(object));
   if (before !== undefined && view === undefined) checkMutated(target, object, before);
-  const whole = before && view ? await behindView(plan, view, { object, before, pace }) : object;
+  const whole =
+    before && view ? await behindView(registry, plan, view, { object, before, pace }) : object;
   const isNameless = before === undefined && completeNew(target, object, nowMs);
   dropDuplicateOwners(whole, { warn: context.warn, after: 'admission' });
 
@@ -385,7 +385,7 @@ const admissionOf = (registry: Registry, plan: WritePlan): AdmissionPort =>
 /**
  * Prepares a create in place of an update. Throws if the object must exist or may not be created.
  */
-async function startCreate(plan: UpdatePlan): Promise<void> {
+async function startCreate(registry: Registry, plan: UpdatePlan): Promise<void> {
   const { target } = plan;
   if (plan.onAbsent === 'create') {
     const permit = (await plan.beforeCreate?.()) ?? plan.context.permit;
@@ -395,7 +395,7 @@ async function startCreate(plan: UpdatePlan): Promise<void> {
   if (plan.source === 'body' && plan.view === undefined) {
     const nothing = { current: undefined, live: undefined, pace: undefined };
     const { uid = '' } = (await plan.transform(nothing)).metadata;
-    if (uid !== '') throw nothingWithUid(plan, uid);
+    if (uid !== '') throw nothingWithUid(registry, plan, uid);
   }
   throw notFound(groupResourceOf(target.def), target.name);
 }
@@ -463,28 +463,32 @@ function typedForm(
  * Checks that a new object states no uid or version, and removes the fields that only the server
  * sets.
  */
-function checkNew(plan: CreatePlan | UpdatePlan, object: ApiObject): void {
+function checkNew(registry: Registry, plan: CreatePlan | UpdatePlan, object: ApiObject): void {
   if (plan.operation === 'update') {
-    checkNoUid(plan, object);
+    checkNoUid(registry, plan, object);
     checkReadable(plan.target, object);
   }
   wipeSystemFields(object, plan.target.def.behavior);
 }
 
 /** The 409 for an update that states the uid of an object that does not exist. */
-function checkNoUid(plan: CreatePlan | UpdatePlan, object: ApiObject): void {
+function checkNoUid(registry: Registry, plan: CreatePlan | UpdatePlan, object: ApiObject): void {
   const uid = object.metadata.uid ?? '';
-  if (plan.operation === 'update' && uid !== '') throw nothingWithUid(plan, uid);
+  if (plan.operation === 'update' && uid !== '') throw nothingWithUid(registry, plan, uid);
 }
 
 /**
  * Throws 409 if an apply that would create an object states a uid; the wording differs from a
  * PUT's.
  */
-function nothingWithUid({ target, source, context }: UpdatePlan, uid: string): Error {
+function nothingWithUid(
+  { store }: Registry,
+  { target, source, context }: UpdatePlan,
+  uid: string,
+): Error {
   if (source !== 'merged') {
     const { dryRun } = context;
-    return preconditionFailed(target, { expected: uid, actual: '', what: 'UID', dryRun });
+    return preconditionFailed(target, { expected: uid, actual: '', what: 'UID', store, dryRun });
   }
   const why = `uid mismatch: the provided object specified uid ${uid}, and no existing object was found`;
   return conflict(groupResourceOf(target.def), target.name, why);
@@ -492,15 +496,19 @@ function nothingWithUid({ target, source, context }: UpdatePlan, uid: string): E
 
 /** Checks uid and resourceVersion: the uid first for a PUT, the version first for a patch. */
 function checkExpectations(
-  source: UpdatePlan['source'],
-  target: Target,
-  of: { readonly object: ApiObject; readonly before: Before; readonly dryRun: boolean },
+  { store }: Registry,
+  { target, context: { dryRun } }: CreatePlan | UpdatePlan,
+  of: {
+    readonly object: ApiObject;
+    readonly before: Before;
+    readonly source: UpdatePlan['source'];
+  },
 ): void {
-  const { object, before, dryRun } = of;
+  const { object, before, source } = of;
   const { old } = before;
-  if (source === 'body') checkUid(target, object, { old, dryRun });
+  if (source === 'body') checkUid(target, object, { old, store, dryRun });
   checkResourceVersion(target, object, before.entry.revision);
-  if (source !== 'body') checkUid(target, object, { old, dryRun });
+  if (source !== 'body') checkUid(target, object, { old, store, dryRun });
 }
 
 /** Checks that admission has left a changed object in its namespace, and at its version. */
@@ -514,7 +522,8 @@ function checkMutated(target: Target, object: ApiObject, { entry }: Before): voi
  * match.
  */
 async function behindView(
-  { target, context }: CreatePlan | UpdatePlan,
+  registry: Registry,
+  plan: CreatePlan | UpdatePlan,
   view: ObjectView,
   of: {
     readonly object: ApiObject;
@@ -525,7 +534,7 @@ async function behindView(
   const { object, before, pace } = of;
   const whole = await runAtPace(cloneJsonSteps(before.live), pace);
   await runAtPace(view.merge(whole, object), pace);
-  checkExpectations('merged', target, { object: whole, before, dryRun: context.dryRun });
+  checkExpectations(registry, plan, { object: whole, before, source: 'merged' });
   return whole;
 }
 

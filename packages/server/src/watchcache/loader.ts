@@ -13,7 +13,13 @@ import {
   Slices,
   type Timer,
 } from '@wheelhouse/machinery';
-import { type Revision, type Store, StoreError, type StoreEvent } from '@wheelhouse/store';
+import {
+  type Revision,
+  type Store,
+  StoreError,
+  type StoreEvent,
+  shownKey,
+} from '@wheelhouse/store';
 import type { EntryChange } from './contract.ts';
 import { type Entry, EntryHint, type EntryIndex, makeEntry } from './entry.ts';
 import type { Snapshot } from './window.ts';
@@ -34,7 +40,7 @@ export interface LoaderOptions {
 export interface UnreadableRecord {
   /** The entry's key, below the resource's prefix. */
   readonly key: string;
-  /** The store's key. */
+  /** The store's key, as messages show it. */
   readonly storeKey: string;
   /** The error, in kube-apiserver's wording. */
   readonly problem: string;
@@ -108,7 +114,11 @@ function decodeEntry(
   const { value, createRevision, revision, hint } = record;
   const problem = problemOf(record);
   if (problem !== undefined)
-    return reportUnreadable(options, { key, storeKey: record.key, problem });
+    return reportUnreadable(options, {
+      key,
+      storeKey: shownKey(options.store, record.key),
+      problem,
+    });
   try {
     if (hint instanceof EntryHint) {
       return hint.entryOf({ key, stored: value, revision, createRevision });
@@ -119,7 +129,7 @@ function decodeEntry(
     const why = errorText(error);
     return reportUnreadable(options, {
       key,
-      storeKey: record.key,
+      storeKey: shownKey(options.store, record.key),
       problem: undecodable(revision, why),
     });
   }

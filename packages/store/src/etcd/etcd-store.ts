@@ -119,6 +119,10 @@ class ConnectedStore implements EtcdStore {
     this.#feed = new EventFeed({ client, keys, clock, logger, revision, newestRevision });
   }
 
+  shownKey(key: string): string {
+    return this.keys.toEtcd(key);
+  }
+
   currentRevision(): Promise<Revision> {
     return this.#reads.read();
   }

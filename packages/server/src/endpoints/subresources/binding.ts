@@ -103,7 +103,8 @@ function checkPreconditions(
     what: 'UID' | 'ResourceVersion',
   ) => {
     if (expected === '' || expected === actual) return;
-    throw preconditionFailed(call.target, { expected, actual: actual ?? '', what, dryRun });
+    const { store } = call.context.registry;
+    throw preconditionFailed(call.target, { expected, actual: actual ?? '', what, store, dryRun });
   };
   mismatch(uid, pod.metadata.uid, 'UID');
   mismatch(resourceVersion, pod.metadata.resourceVersion, 'ResourceVersion');

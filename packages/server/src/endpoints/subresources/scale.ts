@@ -33,7 +33,11 @@ import { sendUnstored } from '../../answer/respond.ts';
 import type { ObjectView, Target, Transform, UpdatePlan } from '../../registry/contract.ts';
 import { shownObject } from '../../registry/conversion/views.ts';
 import { objectKey, parsedAt } from '../../registry/object-codec.ts';
-import { checkPathAgreement, preconditionFailed } from '../../registry/object-meta.ts';
+import {
+  checkPathAgreement,
+  type KeyShown,
+  preconditionFailed,
+} from '../../registry/object-meta.ts';
 import { groupResourceOf } from '../../registry/registry.ts';
 import { write } from '../../registry/write.ts';
 import { parseGetOptions, type WriteOptions } from '../../request/options.ts';
@@ -227,7 +231,8 @@ function scaleView(
       const replicas = replicasOf(changed);
       if (validatedAs === 'scale') checkScale(target, changed, call.context.dialect);
       if (requiresReplicas && replicas === noneYet) throw emptyReplicas(paths);
-      checkUid(target, { changed, object, source, dryRun });
+      const { store } = call.context.registry;
+      checkUid(target, { changed, object, source, store, dryRun });
       if (replicas !== scaleOf(object, paths).replicas) {
         setReplicas(object, paths.specReplicasPath, replicas);
         // Setting the replicas may create the spec, which has defaults.
@@ -322,15 +327,14 @@ function checkUid(
     readonly changed: ApiObject;
     readonly object: ApiObject;
     readonly source: UpdatePlan['source'];
-    readonly dryRun: boolean;
-  },
+  } & KeyShown,
 ): void {
-  const { source, dryRun } = scale;
+  const { source, store, dryRun } = scale;
   const expected = scale.changed.metadata.uid ?? '';
   const actual = scale.object.metadata.uid ?? '';
   if (expected === '' || expected === actual) return;
   if (source === 'body')
-    throw preconditionFailed(target, { expected, actual, what: 'UID', dryRun });
+    throw preconditionFailed(target, { expected, actual, what: 'UID', store, dryRun });
   if (!target.def.behavior.scale.patchChecksUid) return;
   const { group, resource } = groupResourceOf(target.def);
   const why = `Precondition failed: UID in precondition: ${expected}, UID in object meta: ${actual}`;

@@ -338,7 +338,7 @@ export function viewStore(
   if (def === undefined || version === undefined) throw new Error(`${view.resource} is no view`);
   const entryFor = (record: StoredRecord): Entry => {
     const cached = base.peek(record.key.slice(def.storage.prefix.length));
-    const entry = cached?.revision === record.modRevision ? cached : entryOf(def, record);
+    const entry = cached?.revision === record.modRevision ? cached : entryOf(def, record, store);
     if (entry === undefined) throw new Error(`${record.key} is no record`);
     return entry;
   };
