@@ -7,7 +7,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 
-/** A Wheelhouse for tests: in memory, on a free port of loopback. Needs the JDK alone. */
+/** A Wheelhouse for tests: in memory, on a free port of loopback. Needs only the JDK. */
 public final class Plane implements AutoCloseable {
   private final Process process;
   private final Path directory;

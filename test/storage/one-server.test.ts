@@ -26,7 +26,7 @@ test('CLIENT-2: a data directory of the other dialect is rejected and not change
   first.child.kill('SIGTERM');
   await first.exited;
   const flags = ['--dialect=kubernetes'];
-  const problem = `data directory ${dataDir} holds objects of --dialect=svc: start with it, or give another --data-dir`;
+  const problem = `data directory ${dataDir} contains objects of --dialect=svc: use that dialect or another --data-dir`;
   await expect(startProcess(programs, { dataDir, flags })).rejects.toThrow(problem);
   const again = await untilEnd(startProcess(programs, { dataDir }));
   await again.logged('ready');

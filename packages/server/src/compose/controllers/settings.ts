@@ -232,7 +232,7 @@ function leaderElectionOf(
   if (!isShared) {
     const uselessFlag = Object.keys(leaderElectionFlags).find((name) => specifiedFlags.has(name));
     if (uselessFlag !== undefined)
-      throw new FlagError(`--${uselessFlag} has no use without --etcd-servers`);
+      throw new FlagError(`--${uselessFlag} has no effect without --etcd-servers`);
     return undefined;
   }
   if (!values['leader-elect']) return undefined;

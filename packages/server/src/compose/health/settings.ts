@@ -28,7 +28,7 @@ const healthFlags = flagsIn('Generic', {
     type: 'duration',
     range: 'not negative',
     default: '1m0s',
-    help: 'How long readiness waits for the caches that every request needs. Without the flag, it waits without limit, unlike kube-apiserver.',
+    help: 'How long readiness waits for the caches that every request needs. Without the flag, it waits without limit.',
   },
 });
 

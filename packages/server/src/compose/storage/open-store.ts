@@ -147,7 +147,7 @@ async function requireDialect(
   for (const otherDialect of dialectNames) {
     if (!(await hasStarted(otherDialect))) continue;
     throw new Error(
-      `data directory ${dirname(directory)} holds objects of --dialect=${otherDialect}: start with it, or give another --data-dir`,
+      `data directory ${dirname(directory)} contains objects of --dialect=${otherDialect}: use that dialect or another --data-dir`,
     );
   }
 }

@@ -80,8 +80,8 @@ describe('STORE-2: the flags of etcd', () => {
   const servers = '--etcd-servers=http://a:1';
   test.each([
     ['--storage-backend=etcd3', '--etcd-servers must be specified'],
-    ['--etcd-prefix=/x', '--etcd-prefix has no use without --etcd-servers'],
-    ['--leader-elect=true', '--leader-elect has no use without --etcd-servers'],
+    ['--etcd-prefix=/x', '--etcd-prefix has no effect without --etcd-servers'],
+    ['--leader-elect=true', '--leader-elect has no effect without --etcd-servers'],
     [`${servers} --storage-backend=memory`, '--storage-backend=memory contradicts --etcd-servers'],
     [`${servers} --storage-backend=embedded`, 'contradicts --etcd-servers'],
     [`${servers} --storage-media-type=application/yaml`, 'allowed values: application/json'],

@@ -293,7 +293,7 @@ function etcdSettings(
   if (servers.length === 0) {
     if (backend === 'etcd3') throw new FlagError('--etcd-servers must be specified');
     const idle = Object.keys(etcdFlags).find((name) => specifiedFlags.has(name));
-    if (idle !== undefined) throw new FlagError(`--${idle} has no use without --etcd-servers`);
+    if (idle !== undefined) throw new FlagError(`--${idle} has no effect without --etcd-servers`);
     return undefined;
   }
   if (backend !== undefined && backend !== 'etcd3') {

@@ -91,7 +91,7 @@ function convertedObjects(answer: JsonObject, review: ConversionReview): JsonVal
   checkResult(member(response, 'result'));
   const converted = member(response, 'convertedObjects') ?? [];
   if (Array.isArray(converted)) return converted;
-  throw new Error('response.convertedObjects is no list');
+  throw new Error('response.convertedObjects must be a list');
 }
 
 function checkResult(result: JsonValue | undefined): void {
