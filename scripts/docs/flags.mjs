@@ -12,7 +12,8 @@ const types = {
   list: 'list',
   each: 'text, repeatable',
   map: 'list of name=value',
-  pairs: 'name=value, repeatable',
+  pair: 'name=value, repeatable',
+  pairs: 'list of name=value',
 };
 
 const stages = { beta: 'Beta.', alpha: 'Alpha.', own: 'Not in kube-apiserver.' };
@@ -40,6 +41,8 @@ function withFlags(text) {
 }
 
 function rowOf(name, flag) {
+  const type = types[flag.type];
+  if (type === undefined) throw new Error(`there is no notation for the type ${flag.type}`);
   const short = flag.shorthand === undefined || flag.shorthand === name ? '' : `-${flag.shorthand}`;
   const written = name.length === 1 ? `-${name}` : `--${name}`;
   const stage = stages[flag.stage];
@@ -53,7 +56,7 @@ function rowOf(name, flag) {
       .filter((text) => text !== '')
       .map(code)
       .join(', ')}`,
-    types[flag.type],
+    type,
     code(flag.default),
     [withFlags(flag.help), ...notes].join(' '),
   ];

@@ -176,7 +176,7 @@ describe('destinations that a restore rejects', () => {
     expect(await wrong('backup', '--to', to)).toBe(either);
     expect(await wrong('backup', '--to', to, '--data-dir=d', '--kubeconfig=k')).toBe(either);
     expect(await wrong('backup', '--to', to, '--data-dir=d', '--context=c')).toBe(
-      '--context has no use without --kubeconfig',
+      '--context has no effect without --kubeconfig',
     );
     expect(await wrong('restore', '--from', to)).toContain('--data-dir is required');
     expect(await wrong('restore', '--data-dir', to)).toContain('--from is required');

@@ -82,7 +82,7 @@ export async function runBackup(args: readonly string[]): Promise<string> {
     throw new FlagError('specify either --data-dir, or --kubeconfig for a running server');
   }
   if (context !== '' && kubeconfig === '') {
-    throw new FlagError('--context has no use without --kubeconfig');
+    throw new FlagError('--context has no effect without --kubeconfig');
   }
   const target: Target = { path: to, replace: values.force ? 'allowed' : 'never' };
   const summary =

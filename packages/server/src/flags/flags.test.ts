@@ -209,7 +209,7 @@ describe('the options of the server', () => {
       '--feature-gates=RemoteRequestHeaderUID=true --requestheader-uid-headers=X-Uid',
       '--requestheader-uid-headers is set without specifying the standard X-Remote-Uid header',
     ],
-    ['--storage-backend=memory --quota-backend-bytes=1', '--quota-backend-bytes has no use'],
+    ['--storage-backend=memory --quota-backend-bytes=1', '--quota-backend-bytes has no effect'],
     ['--plain-http-port=0 --requestheader-client-ca-file=a', 'serves no HTTPS'],
     ['--feature-gates=kube:WatchList=true,SizeMemoryBackedVolumes=true', 'do not mix use'],
     ['--bind-address=nowhere', 'is not an IP address'],

@@ -141,7 +141,8 @@ export const clusterDefaultSelector = 'clusterDefaultNodeSelector';
 async function readNodeSelectors(text: string): Promise<NodeSelectors> {
   const whole = await decodePlain(text);
   const selectors = member(whole, 'podNodeSelectorPluginConfig') ?? {};
-  if (!isObject(selectors)) throw new ConfigurationError('podNodeSelectorPluginConfig must be a map');
+  if (!isObject(selectors))
+    throw new ConfigurationError('podNodeSelectorPluginConfig must be a map');
   const entries = Object.entries(selectors).map(([name, value]): [string, string] => {
     if (typeof value === 'string') return [name, value];
     throw new ConfigurationError(`podNodeSelectorPluginConfig.${name} must be a string`);
@@ -287,7 +288,9 @@ function timeOf(
 ): number {
   const units = value ?? 0;
   if (typeof units !== 'number' || !Number.isInteger(units)) {
-    throw new ConfigurationError(`${JSON.stringify(value)} must be a whole number of units of time`);
+    throw new ConfigurationError(
+      `${JSON.stringify(value)} must be a whole number of units of time`,
+    );
   }
   if (units === -1) return 0;
   if (units === 0) return limit.initial;

@@ -234,7 +234,7 @@ function storeOf(values: Values, specifiedFlags: ReadonlySet<string>): StorageSe
   const type = oneOf({ flag, value: values[flag], allowed });
   const etcd = etcdSettings(values, specifiedFlags);
   if ((etcd !== undefined || type === 'memory') && specifiedFlags.has('quota-backend-bytes')) {
-    throw new FlagError('--quota-backend-bytes has no use without --storage-backend=embedded');
+    throw new FlagError('--quota-backend-bytes has no effect without --storage-backend=embedded');
   }
   if (etcd !== undefined) return { type: 'etcd', ...etcd };
   if (type === 'memory') return { type };
