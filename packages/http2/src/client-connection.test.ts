@@ -291,6 +291,25 @@ describe('with a faulty server', () => {
     expect((await outcome).code).toBe(errorCode.internalError);
   });
 
+  test('a request that is canceled while others are cut is not cut, too', async () => {
+    const later = frame({ type: goAway }, '0000000000000000');
+    const client = open(await rawServer([later]));
+    await client.ready;
+    const cuts: number[] = [];
+    const streams: ClientStream[] = [];
+    const request = { head: headOf('/'), body: Buffer.alloc(0), ends: true };
+    for (const index of [0, 1]) {
+      const cut = () => {
+        cuts.push(index);
+        for (const other of streams) client.connection.cancel(other);
+      };
+      const receiver = { fields: () => {}, piece: () => {}, end: () => {}, cut };
+      streams.push(client.connection.request(request, receiver));
+    }
+    await client.closed;
+    expect(cuts).toHaveLength(1);
+  });
+
   test('a refused stream is reported as refused', async () => {
     const reset = frame({ type: frameType.resetStream, stream: 1 }, '00000007');
     const client = open(await rawServer([reset]));

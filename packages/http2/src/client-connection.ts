@@ -376,6 +376,8 @@ export class ClientConnection implements FrameSink, OutputOwner<ClientStream> {
   }
 
   #cut(stream: ClientStream, code: number): void {
+    // The receiver of an earlier stream may have canceled this one.
+    if (stream.aborted) return;
     this.#remove(stream);
     stream.receiver.cut(code);
   }
@@ -398,10 +400,7 @@ export class ClientConnection implements FrameSink, OutputOwner<ClientStream> {
   #refuseWaiting(): void {
     const refused = this.#waiting;
     this.#waiting = [];
-    for (const stream of refused) {
-      stream.abort();
-      stream.receiver.cut(errorCode.refusedStream);
-    }
+    for (const stream of refused) this.#cut(stream, errorCode.refusedStream);
   }
 
   #closeWhenIdle(): void {
@@ -426,11 +425,7 @@ export class ClientConnection implements FrameSink, OutputOwner<ClientStream> {
   #onClose(): void {
     this.closed = true;
     this.#refuseWaiting();
-    for (const stream of this.#streams.all()) {
-      this.#streams.delete(stream);
-      stream.abort();
-      stream.receiver.cut(errorCode.internalError);
-    }
+    for (const stream of this.#streams.all()) this.#cut(stream, errorCode.internalError);
     this.#host.closed(this.#reason);
   }
 }

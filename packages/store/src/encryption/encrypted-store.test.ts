@@ -268,6 +268,22 @@ test('STORE-3: of many watches, a change of keys ends those with unreadable valu
   expect(ended).toEqual([...unreadable, '/registry/kind10']);
 });
 
+test('STORE-3: a change of keys ends no watch whose unreadable values are gone', async () => {
+  const inner = createMemoryStore();
+  const store = encryptedStore(inner, { resourceOf, choose: choosing({ type: 'identity' }) });
+  let ends = 0;
+  const onEnd = () => {
+    ends += 1;
+  };
+  await store.watch({ prefix: '/registry/', after: 0, onEvents: () => {}, onEnd });
+  // Another server on the same store writes and deletes.
+  await inner.put({ key: at, value: Buffer.from('k8s:enc:lost'), expect: 0 });
+  expect((await store.get(at))?.unreadable).toBeDefined();
+  await inner.delete({ key: at, expect: 1 });
+  store.change(choosing({ type: 'identity' }));
+  expect(ends).toBe(0);
+});
+
 test('STORE-3: a read that fails because the keys have changed is repeated', async () => {
   const inner = createMemoryStore();
   await inner.put({ key: at, value, expect: 0 });

@@ -263,7 +263,10 @@ class Encryption {
   }
 
   #openedEvent(event: StoreEvent): MaybePromise<StoreEvent> {
-    if (event.type !== 'put') return event;
+    if (event.type !== 'put') {
+      this.#forgetUnreadable(event.key);
+      return event;
+    }
     const { hint } = event;
     if (hint instanceof SealedHint && hint.owner === this)
       return { ...event, value: hint.value, hint: hint.hint };
