@@ -541,6 +541,8 @@ describe('definitions', () => {
     ["self.n == 'a'", "found no matching overload for '_==_' applied to '(int, string)'"],
     ['[].map(v, v + v) == [self.n]', "'_==_' applied to '(list(bytes), list(int))'"],
     ['[].all(v, v / v == self.n)', "'_==_' applied to '(double, int)'"],
+    ["[duration('1s'), null] == self.n", "'_==_' applied to '(list(null), int)'"],
+    ["[{'b': dyn(1)}, {dyn('a'): 1}] == self.n", "applied to '(list(map(dyn, int)), int)'"],
     ["[].all(v, v.indexOf('a') == v)", "'_==_' applied to '(int, list(string))'"],
     [
       "self.n > int('x')",

@@ -371,7 +371,7 @@ class Checker {
       isAssignable(before, type, this.#substitution) ||
       isAssignable(type, before, this.#substitution)
     ) {
-      return moreGeneral(this.#resolved(before), this.#resolved(type));
+      return moreGeneral(before, type);
     }
     return dynType;
   }

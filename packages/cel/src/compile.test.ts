@@ -438,6 +438,10 @@ describe('invalid expressions', () => {
     ["'%z'.format([])", 'index 0 out of range'],
     ["'%'.format([])", 'unexpected end of string'],
     [
+      "[1, '%'.format([2])]",
+      /1:15: expected type 'int' but found 'string'[^E]*ERROR: <input>:1:15: unexpected end/,
+    ],
+    [
       "'%.f'.format([1.0])",
       'parsing precision: error while converting precision to integer: strconv.Atoi: parsing "": ',
     ],

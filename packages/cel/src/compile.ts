@@ -71,6 +71,7 @@ const nodesPerStep = 3_000;
  */
 function* literalIssues(expr: Expr, types: Types): Generator<void, readonly Issue[]> {
   const issues: (readonly Issue[])[] = [];
+  const formatIssues: (readonly Issue[])[] = [];
   const open = [{ node: expr, isFormatted: false, times: 1 }];
   let left = nodesPerStep;
   for (let at = open.pop(); at !== undefined; at = open.pop()) {
@@ -78,9 +79,11 @@ function* literalIssues(expr: Expr, types: Types): Generator<void, readonly Issu
     const issue = node.kind === 'call' ? callIssue(node, types) : undefined;
     const found = issue === undefined ? [] : [issue];
     if (!isFormatted) appendAll(found, mixedIssues(node, types));
-    for (let time = 0; time < times && found.length > 0; time += 1) issues.push(found);
+    const isFormat = node.kind === 'call' && node.name === 'format';
+    const reported = isFormat ? formatIssues : issues;
+    for (let time = 0; time < times && found.length > 0; time += 1) reported.push(found);
     // Arguments of a format may have different types.
-    const inside = isFormatted || (node.kind === 'call' && node.name === 'format');
+    const inside = isFormatted || isFormat;
     const operands = operandsOf(node);
     for (let index = operands.length - 1; index >= 0; index -= 1) {
       const operand = itemAt(operands, index);
@@ -95,8 +98,8 @@ function* literalIssues(expr: Expr, types: Types): Generator<void, readonly Issu
       yield;
     }
   }
-  // At one position, cel-go reports an inner expression first.
-  return issues.reverse().flat();
+  // At one position, cel-go reports an inner expression first, and issues of formats last.
+  return [...issues.reverse(), ...formatIssues.reverse()].flat();
 }
 
 /** The work of finding the issues of a node, compared with that of an operator. */

@@ -231,10 +231,12 @@ function widen(type: Type, other: Type, substitution: Substitution): void {
 /** Whether a type is the same as another, or has dyn where the other has a type. */
 function isAsGeneral(type: Type, other: Type, substitution: Substitution): boolean {
   substitution.visit();
-  const [left, right] = [bound(type, substitution), bound(other, substitution)];
+  const left = unwrapped(bound(type, substitution));
+  const right = unwrapped(bound(other, substitution));
   if (isDyn(left) || left.isParameter) return true;
   if (isDyn(right) || right.isParameter) return false;
   if (left.name !== right.name || left.args.length !== right.args.length) return false;
+  if (left.name === 'type') return true;
   return left.args.every((arg, index) => {
     return isAsGeneral(arg, itemAt(right.args, index), substitution);
   });
@@ -263,16 +265,17 @@ function mayBeNull(type: Type): boolean {
 }
 const plain = new Set('bool int uint double string bytes list map type'.split(' '));
 
-/** The more general of two compatible types. */
+/**
+ * The more general of two compatible types: the second one, unless the first is as general. Bound
+ * parameters count as free ones.
+ */
 export function moreGeneral(left: Type, right: Type): Type {
+  if (left === right) return left;
   // A list with an invalid element has the type of the others, so that their use is checked too.
   if (left.name === '!error!') return right;
-  if (isDynamic(left) || left.isParameter) return left;
-  if (isDynamic(right) || right.isParameter) return right;
-  if (left.name === 'null') return right;
-  if (left.args.length === 0 || left.args.length !== right.args.length) return left;
-  const args = left.args.map((arg, index) => moreGeneral(arg, itemAt(right.args, index)));
-  return composite(left.name, args);
+  const unbound = new Substitution();
+  unbound.begin();
+  return isAsGeneral(left, right, unbound) ? left : right;
 }
 
 /**
