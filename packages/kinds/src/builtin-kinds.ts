@@ -40,7 +40,7 @@ import { serviceAccount } from './core/service-account.ts';
 import { persistentVolume, persistentVolumeClaim } from './core/storage/persistent-volumes.ts';
 import { endpointSlice } from './discovery/endpoint-slice.ts';
 import { coreEvent, event } from './events/event.ts';
-import type { Features } from './features/features.ts';
+import { defaultFeatures, type Features } from './features/features.ts';
 import { flowSchema } from './flowcontrol/flow-schema.ts';
 import { priorityLevelConfiguration } from './flowcontrol/priority-level-configuration.ts';
 import { ingress, ingressClass } from './networking/ingress.ts';
@@ -71,11 +71,17 @@ interface KindPorts {
 
 type KindMaker = (dialect: Dialect, ports: KindPorts) => ResourceDef;
 
-/** A kind that needs only the dialect and features. */
-const plain =
-  (kind: (dialect: Dialect, features?: Features) => ResourceDef): KindMaker =>
-  (dialect, { features }) =>
-    kind(dialect, features);
+/** A kind that needs only the dialect and features, which servers of a process share. */
+function plain(kind: (dialect: Dialect, features?: Features) => ResourceDef): KindMaker {
+  const made = new WeakMap<Features, Map<Dialect, ResourceDef>>();
+  return (dialect, { features = defaultFeatures }) => {
+    const byDialect = made.get(features) ?? new Map<Dialect, ResourceDef>();
+    made.set(features, byDialect);
+    const def = byDialect.get(dialect) ?? kind(dialect, features);
+    byDialect.set(dialect, def);
+    return def;
+  };
+}
 
 const kinds: readonly KindMaker[] = [
   (dialect, { definitions, features }) =>

@@ -73,8 +73,7 @@ export interface Dialect extends Labels {
   component(stem: string): string;
 }
 
-/** Returns the dialect with a name. */
-export function dialectOf(name: DialectName): Dialect {
+function createDialect(name: DialectName): Dialect {
   const table = tables[name];
   return {
     ...table,
@@ -89,6 +88,14 @@ export function dialectOf(name: DialectName): Dialect {
     component: (stem) => `${table.namespacePrefix}${stem}`,
   };
 }
+
+const dialects: Readonly<Record<DialectName, Dialect>> = {
+  svc: createDialect('svc'),
+  kubernetes: createDialect('kubernetes'),
+};
+
+/** Returns the dialect with a name, the same one for each call. */
+export const dialectOf = (name: DialectName): Dialect => dialects[name];
 
 /** The values of `--dialect`. */
 export const dialectNames = Object.keys(tables) as readonly DialectName[];

@@ -15,8 +15,8 @@ const modeOf = (path: string) => statSync(path).mode & 0o777;
 
 test('creates missing directories and does not change existing ones', () => {
   mkdirSync(join(directory, 'there'), { mode: 0o750 });
-  makeDirectories(join(directory, 'there', 'a', 'b'), 0o700);
-  makeDirectories(join(directory, 'there', 'a', 'b'), 0o755);
+  makeDirectories(join(directory, 'there', 'a', 'b'), { mode: 0o700 });
+  makeDirectories(join(directory, 'there', 'a', 'b'), { mode: 0o755 });
   const modes = ['there', 'there/a', 'there/a/b'].map((name) => modeOf(join(directory, name)));
   expect(modes).toEqual([0o750, 0o700, 0o700]);
 });
@@ -35,5 +35,7 @@ test.runIf(process.platform === 'linux')('fails where no directory can be create
     try { mkdirSync('/proc/none'); } catch (error) { process.stdout.write(error.code); }
   `;
   expect(spawnSync(process.execPath, ['-e', program]).stdout.toString()).toBe('ENOENT');
-  expect(() => makeDirectories('/proc/none/data', 0o700)).toThrow(/^ENOENT.*\/proc\/none'/);
+  expect(() => makeDirectories('/proc/none/data', { mode: 0o700 })).toThrow(
+    /^ENOENT.*\/proc\/none'/,
+  );
 });

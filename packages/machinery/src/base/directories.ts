@@ -7,15 +7,23 @@ const fsyncAsync = promisify(fsync);
 const openAsync = promisify(open);
 
 /**
- * Creates a directory and its missing parents with the permissions `mode`, so that they survive a
- * power loss; existing ones are unchanged. Throws the system's error if one cannot be created.
- * Node's own `recursive` option never returns if mkdir fails with ENOENT in an existing directory,
- * as in /proc.
+ * Creates a directory and its missing parents; existing ones are unchanged. Throws the system's
+ * error if one cannot be created. Node's own `recursive` option never returns if mkdir fails with
+ * ENOENT in an existing directory, as in /proc.
+ * @param options.mode the permissions of new directories; 0777 by default
+ * @param options.lifetime `lasting` ones, the default, survive a power loss
  */
-export function makeDirectories(path: string, mode = 0o777): void {
+export function makeDirectories(
+  path: string,
+  options: { readonly mode?: number; readonly lifetime?: 'lasting' | 'temporary' } = {},
+): void {
+  const { mode = 0o777, lifetime = 'lasting' } = options;
   const missing: string[] = [];
   for (let at = resolve(path); !exists(at); at = dirname(at)) missing.unshift(at);
-  for (const directory of missing) createDirectory(directory, mode);
+  for (const directory of missing) {
+    createDirectory(directory, mode);
+    if (lifetime === 'lasting') syncDirectoryNow(dirname(directory));
+  }
   if (missing.length === 0) checkDirectory(path);
 }
 
@@ -58,7 +66,6 @@ function createDirectory(path: string, mode: number): void {
   } catch (error) {
     if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) throw error;
   }
-  syncDirectoryNow(dirname(path));
 }
 
 /** Throws the system's error for an existing file, by trying to create a directory. */

@@ -16,7 +16,7 @@ const stickyBit = 0o1000;
  * system's error when it cannot be created.
  */
 export function ensureDataDirectory(path: string): { readonly tightened: boolean } {
-  makeDirectories(path, 0o700);
+  makeDirectories(path, { mode: 0o700 });
   const { mode, uid } = statSync(path);
   if ((mode & othersBits) === 0) return { tightened: false };
   const isOwn = process.getuid === undefined || uid === process.getuid();

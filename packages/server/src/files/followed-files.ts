@@ -43,7 +43,8 @@ export function writeFileAtomically(options: {
   atStart?: FileAtStart | undefined;
 }): void {
   const { path, text, mode, atStart = 'kept' } = options;
-  makeDirectories(dirname(path), 0o700);
+  const lifetime = atStart === 'kept' ? 'lasting' : 'temporary';
+  makeDirectories(dirname(path), { mode: 0o700, lifetime });
   const temporary = `${path}.${process.pid}.tmp`;
   rmSync(temporary, { force: true });
   const file = openSync(temporary, 'wx', mode);

@@ -128,7 +128,8 @@ export function readFeatureGates(
   const warnings = [...set].flatMap(([name, value]) =>
     warningOf({ name, value, stage: entries.get(name)?.stage }),
   );
-  return { gates: gatesOf(entries, set), warnings };
+  const areDefault = set.size === 0 && emulatedMinor === currentMinor;
+  return { gates: areDefault ? defaultGates : gatesOf(entries, set), warnings };
 }
 
 function settingOf(pair: string): { name: string; value: boolean } {

@@ -62,7 +62,7 @@ async function fillLog(
 async function putInPlace(places: { staging: string; directory: string }): Promise<void> {
   const { staging, directory } = places;
   const parent = dirname(directory);
-  makeDirectories(parent, 0o700);
+  makeDirectories(parent, { mode: 0o700 });
   if (existsSync(directory)) {
     const message = `${directory} was created during the restore`;
     throw new StoreError({ code: 'unavailable', message });

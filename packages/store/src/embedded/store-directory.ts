@@ -46,7 +46,7 @@ export class LogBuilder {
   constructor(directory: string) {
     this.#directory = directory;
     rmSync(directory, { recursive: true, force: true });
-    makeDirectories(directory, 0o700);
+    makeDirectories(directory, { mode: 0o700 });
   }
 
   /** Adds about 1 MiB of records; those of one key must be in order of revision. */
@@ -135,7 +135,7 @@ const draftDirectory = (directory: string): string => join(directory, 'log.draft
 
 /** Creates the data directory with access for its owner only. */
 export function prepareDirectory(directory: string): void {
-  makeDirectories(directory, 0o700);
+  makeDirectories(directory, { mode: 0o700 });
   chmodSync(directory, 0o700);
 }
 

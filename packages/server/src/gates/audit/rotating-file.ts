@@ -46,7 +46,7 @@ export function openRotatingFile(options: {
   readonly onProblem: (error: unknown) => void;
 }): LineWriter {
   const { settings, clock, onProblem } = options;
-  makeDirectories(dirname(settings.path), 0o700);
+  makeDirectories(dirname(settings.path), { mode: 0o700 });
   let file = openFile(settings.path);
   let tidying = Promise.resolve();
   const tidy = (): void => {
@@ -84,7 +84,7 @@ function setAside(path: string, backup: string): void {
     renameSync(path, backup);
   } catch (error) {
     if (systemErrorCode(error) !== 'ENOENT') throw error;
-    makeDirectories(dirname(path), 0o700);
+    makeDirectories(dirname(path), { mode: 0o700 });
   }
 }
 
