@@ -1,33 +1,28 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
+import { mkdtemp, open as openFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import type { Logger } from '@wheelhouse/machinery';
-import { afterAll, afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { type Logger, nextTurn, observeFaults, silentLogger } from '@wheelhouse/machinery';
+import { FakeClock } from '@wheelhouse/machinery/testing';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { openEmbeddedStore } from './embedded-store.ts';
 
-/** Resumes the writes of files while the disk does not respond. */
-const stalled = vi.hoisted(() => ({ writes: undefined as (() => void)[] | undefined }));
-
-vi.mock('node:fs', async (load) => {
-  const fs = await load<typeof import('node:fs')>();
-  const write = promisify(fs.write);
-  const stallable = async (...args: Parameters<typeof write>) => {
-    const { writes } = stalled;
-    if (writes !== undefined) await new Promise<void>((resolve) => writes.push(resolve));
-    return write(...args);
+/**
+ * Occupies the threads that read and write files, so that the disk does not respond, until the
+ * returned function is called.
+ */
+function stallFiles(): () => void {
+  const pipe = join(directory, 'pipe');
+  execFileSync('mkfifo', [pipe]);
+  const threads = Number(process.env['UV_THREADPOOL_SIZE'] ?? 4);
+  // Opening a pipe takes until its other end is opened, too.
+  const opening = Array.from({ length: threads }, () => openFile(pipe, 'r'));
+  return () => {
+    const end = openSync(pipe, 'w');
+    void Promise.all(opening.map(async (file) => (await file).close())).then(() => closeSync(end));
   };
-  return { ...fs, write: Object.assign(() => {}, { [promisify.custom]: stallable }) };
-});
-
-// Earlier files of this process have loaded the store with the real files.
-vi.resetModules();
-const { nextTurn, observeFaults, silentLogger } = await import('@wheelhouse/machinery');
-const { FakeClock } = await import('@wheelhouse/machinery/testing');
-const { openEmbeddedStore } = await import('./embedded-store.ts');
-afterAll(() => {
-  vi.doUnmock('node:fs');
-  vi.resetModules();
-});
+}
 
 let directory: string;
 beforeEach(async () => {
@@ -74,17 +69,17 @@ test('a store whose writer has failed reports durable writes, and closes', async
 test('closing fails if the disk does not respond, and leaves the directory locked', async () => {
   const clock = new FakeClock();
   const store = await openEmbeddedStore({ directory, clock });
-  const writes: (() => void)[] = [];
-  stalled.writes = writes;
+  const resume = stallFiles();
   const put = store.put({ key, value, expect: 0 });
-  await expect.poll(() => writes.length).toBe(1);
-  const closing = store.close();
-  clock.advance(30_000);
-  await expect(closing).rejects.toMatchObject({ code: 'disk-failed' });
-  const locked = openEmbeddedStore({ directory, clock });
-  await expect(locked).rejects.toMatchObject({ code: 'locked' });
-  stalled.writes = undefined;
-  for (const resume of writes) resume();
+  try {
+    const closing = store.close();
+    clock.advance(30_000);
+    await expect(closing).rejects.toMatchObject({ code: 'disk-failed' });
+    const locked = openEmbeddedStore({ directory, clock });
+    await expect(locked).rejects.toMatchObject({ code: 'locked' });
+  } finally {
+    resume();
+  }
   expect(await put).toEqual({ ok: true, revision: 1 });
   const reopened = async () => {
     const again = await openEmbeddedStore({ directory, clock }).catch(() => undefined);
