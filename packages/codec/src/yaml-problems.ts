@@ -1,5 +1,6 @@
-import type { LineCounter } from 'yaml';
+import { CST } from 'yaml';
 import { YamlError } from './yaml-error.ts';
+import { closingQuote } from './yaml-scalars.ts';
 
 /** The part of the library's errors that is used. */
 export interface LibraryError {
@@ -8,15 +9,16 @@ export interface LibraryError {
   readonly pos: readonly number[];
 }
 
-const noKey = 'did not find expected key';
+export const noKey = 'did not find expected key';
 const noIndicator = "did not find expected '-' indicator";
-const noContent = 'did not find expected node content';
-const noColon = "could not find expected ':'";
+export const noContent = 'did not find expected node content';
+export const noColon = "could not find expected ':'";
 /** The problem of an alias whose name has other characters than letters, digits, `_`, and `-`. */
 export const noAlias = 'did not find expected alphabetic or numeric character';
 const openText = 'found unexpected end of stream';
 const nestedValue = 'mapping values are not allowed in this context';
 const nestedKey = 'mapping keys are not allowed in this context';
+const noStart = 'did not find expected <document start>';
 const noToken = 'found character that cannot start any token';
 
 /** Problems that Go's parser finds, which counts lines from zero; its scanner counts from one. */
@@ -48,7 +50,7 @@ const byCode: Readonly<Record<string, string>> = {
 /** kube-apiserver's messages by the beginning of the library's, where the code is not enough. */
 const byMessage: readonly (readonly [RegExp, string])[] = [
   [/^Missing closing/, openText],
-  [/^Missing directives-end/, 'did not find expected <document start>'],
+  [/^Missing directives-end/, noStart],
   [/^Implicit map keys need/, noColon],
   [/^A block sequence may not/, noKey],
   [/^Sequence item without/, noIndicator],
@@ -56,6 +58,8 @@ const byMessage: readonly (readonly [RegExp, string])[] = [
   [/^Plain value cannot start with flow/, noContent],
   [/^Unexpected block-seq-ind/, 'block sequence entries are not allowed in this context'],
   [/^Unexpected , in flow/, noContent],
+  [/^Implicit keys of flow seq|1024 chars .* flow seq/, "did not find expected ',' or ']'"],
+  [/^Tags and anchors must be separated/, 'did not find expected whitespace or line break'],
   [/^Could not resolve tag/, 'found undefined tag handle'],
   [/^Missing , (?:or : )?between flow map/, "did not find expected ',' or '}'"],
   [/^Missing , (?:or : )?between flow seq/, "did not find expected ',' or ']'"],
@@ -72,10 +76,7 @@ export const isHarmless = ({ message }: Pick<LibraryError, 'message'>): boolean 
   message.startsWith('Comments must be separated');
 
 /** Returns an error of the library with kube-apiserver's message, if that is known. */
-export function syntaxError(
-  error: LibraryError,
-  { text, lines }: { readonly text: string; readonly lines: LineCounter },
-): YamlError {
+export function syntaxError(error: LibraryError, text: string): YamlError {
   const [at = 0] = error.pos;
   const found = byMessage.find(([pattern]) => pattern.test(error.message));
   const problem = found?.[1] ?? byCode[error.code] ?? error.message;
@@ -84,7 +85,9 @@ export function syntaxError(
   const place = isInFlow
     ? { problem: unclosed(text, at), at }
     : placeOf(error.code === 'BLOCK_IN_FLOW' ? noContent : problem, { text, at });
-  return errorAt(lines.linePos(place.at).line + lineAfter(text, place), place.problem);
+  // The library has counted no lines behind the error.
+  const line = text.slice(0, place.at).split('\n').length;
+  return errorAt(line + lineAfter(text, place), place.problem);
 }
 
 /** 1 for a problem at the end of a text whose last line is open, which Go's scanner ends, else 0. */
@@ -106,7 +109,9 @@ function placeOf(
     return { problem: 'found unexpected document indicator', at: text.indexOf('\n', at) + 1 };
   }
   if (problem === nestedValue) {
-    if (/^-\s/.test(text.slice(at, at + 2))) return { problem: noKey, at };
+    const start = text.slice(text.lastIndexOf('\n', at - 1) + 1, at);
+    if (/^-\s/.test(text.slice(at, at + 2)) || /^ *:\s+$/.test(start))
+      return { problem: noKey, at };
     if (/^\?(?:\s|$)/.test(text.slice(at, at + 2))) return { problem: nestedKey, at };
     // Only a plain text that is not aligned with keys above it extends to the next line.
     const isComplete = /[{["']/.test(text[at] ?? '') || alignedAbove(text, at) === 'key';
@@ -114,24 +119,103 @@ function placeOf(
     const colon = text.slice(at).search(/:(?:\s|$)/);
     return { problem, at: at + Math.max(0, colon) };
   }
-  if (problem === noColon) {
-    const lineEnd = text.indexOf('\n', at);
-    const next = lineEnd < 0 ? -1 : text.slice(lineEnd).search(/\S/);
-    return { problem, at: next < 0 ? text.length : lineEnd + next };
-  }
-  if (problem.startsWith("did not find expected ','") && /[[{,:]$/.test(before)) {
-    return { problem: noContent, at };
+  if (problem === noColon) return placeBehindKey(text, at);
+  if (problem.startsWith("did not find expected ','")) {
+    if (/^\r?\n/.test(text.slice(at, at + 2))) return { problem, at: text.indexOf(':', at) };
+    if (/[[{,:]$/.test(before)) return { problem: noContent, at };
   }
   if (problem === noKey && /[\]}]/.test(text[at] ?? '') && /[:?-]$/.test(before)) {
     return { problem: noContent, at };
   }
   const endsPlain = /[^:"'\]}|>-]$/.test(before.slice(-1));
   if (problem === noToken && text[at] === '\t' && endsPlain) {
-    return { problem: 'found a tab character that violates indentation', at };
+    return { problem: tabInPlain, at };
   }
-  if (problem === noKey && alignedAbove(text, at) === 'item') return { problem: noIndicator, at };
+  if (problem === noKey && alignedAbove(text, at) === 'item') {
+    const line = text.slice(at).split('\n', 1).join('');
+    return /^[^\s-].*(?<!:)$/.test(line) && !/:\s/.test(line)
+      ? placeBehindKey(text, at)
+      : { problem: noIndicator, at };
+  }
   return { problem: problem === noIndicator && isUnindented(text, at) ? noKey : problem, at };
 }
+
+const tabInPlain = 'found a tab character that violates indentation';
+const tabInBlock = 'found a tab character where an indentation space is expected';
+
+/** Blanks before the first line of a block scalar, whose indentation they determine. */
+const blanksBefore = /^(?: *\r?\n)* *\t/;
+
+/**
+ * Finds tabs where Go's scanner knows only spaces: on the left of lines, and between an item's dash
+ * and its content.
+ */
+export class TabCheck {
+  /** Whether a key or an item may follow. */
+  #isStart = true;
+  /** Whether only blanks follow a plain scalar, which may continue. */
+  #isPlain = false;
+  #previous = '';
+
+  /**
+   * Returns what is wrong with the next lexeme, if it has such a tab.
+   * @param top the innermost token that the parser has begun
+   */
+  misplaced(
+    lexeme: string,
+    { isFlow, top }: { readonly isFlow: boolean; readonly top: CST.Token | undefined },
+  ): { readonly at: number; readonly problem: string } | undefined {
+    const previous = this.#previous;
+    this.#previous = lexeme;
+    if (isLineEnd(lexeme)) this.#isStart = true;
+    if (isLineEnd(lexeme) || marks.has(lexeme)) return undefined;
+    if (/^[ \t]+$/.test(lexeme) && previous !== CST.SCALAR) {
+      const at = lexeme.indexOf('\t');
+      if (at < 0 || !this.#isStart || isFlow) return undefined;
+      if (!this.#isPlain) return { at, problem: noToken };
+      const isOutermost = at === 0 && isLineEnd(previous) && top?.type !== 'document';
+      return isOutermost ? { at, problem: tabInPlain } : undefined;
+    }
+    const isBlock = previous === CST.SCALAR && top?.type === 'block-scalar';
+    this.#isStart = isBlock || lexeme === '-' || lexeme === '?';
+    this.#isPlain = previous === CST.SCALAR && !isBlock;
+    if (!isBlock || top.props.some(hasIndentation)) return undefined;
+    const blanks = blanksBefore.exec(lexeme)?.[0];
+    return blanks === undefined ? undefined : { at: blanks.length - 1, problem: tabInBlock };
+  }
+}
+
+const isLineEnd = (lexeme: string): boolean => lexeme === '\n' || lexeme === '\r\n';
+
+const marks: ReadonlySet<string> = new Set([CST.BOM, CST.DOCUMENT, CST.FLOW_END, CST.SCALAR]);
+
+/** Whether a property of a block scalar is a header that states the indentation. */
+const hasIndentation = ({ type, source }: CST.Token & { readonly source?: string }): boolean =>
+  type === 'block-scalar-header' && /\d/.test(source ?? '');
+
+/** Where Go's library notices that a text on a line is no key. */
+function placeBehindKey(text: string, at: number): Place {
+  const header = /^[|>](.*)/.exec(text.slice(at, at + headerCharactersMax));
+  if (header !== null) {
+    const isHeader = /^[-+\d]{0,2}(?:\s|$)/.test(header[1] ?? '');
+    return { problem: isHeader ? noKey : 'did not find expected comment or line break', at };
+  }
+  const isQuoted = /["']/.test(text[at] ?? '');
+  if (isQuoted && closingQuote(text, at) < 0) return { problem: openText, at: text.length };
+  const column = at - (text.lastIndexOf('\n', at - 1) + 1);
+  for (let end = text.indexOf('\n', at); end >= 0; end = text.indexOf('\n', end)) {
+    const next = text.slice(end).search(/\S/);
+    if (next < 0) return { problem: noColon, at: text.lastIndexOf('\n') + 1 };
+    end += next;
+    // A plain text continues on lines with more indentation.
+    if (isQuoted || end - (text.lastIndexOf('\n', end) + 1) <= column) {
+      return { problem: noColon, at: end };
+    }
+  }
+  return { problem: noColon, at: text.length };
+}
+
+const headerCharactersMax = 16;
 
 /** The lines of a text that have content, from the last to the first, with their indentation. */
 function* linesAbove(
@@ -140,6 +224,7 @@ function* linesAbove(
   for (let end = text.length; end > 0; ) {
     const start = text.lastIndexOf('\n', end - 1) + 1;
     const line = text.slice(start, end);
+    if (/^(?:---|\.\.\.)(?:\s|$)/.test(line)) return;
     const column = line.search(/[^ ]/);
     const content = line.slice(column).trimEnd();
     if (content !== '' && !content.startsWith('#')) {
@@ -192,9 +277,9 @@ function unclosed(text: string, at: number): string {
 
 /** The lines before a document that are neither directives nor its content. */
 const blankLine = /^[ \t]*(?:#.*)?\r?$/;
+const documentStart = /^---(?:[ \t\r]|$)/;
 const documentEnd = /^\.\.\.(?:[ \t\r]|$)/;
-const versionDirective = /^%YAML[ \t]+([0-9]+\.[0-9]+)[ \t\r]*(?:#.*)?$/;
-const tagDirective = /^%TAG[ \t]+(\S+)/;
+const noVersion = 'did not find expected version number';
 
 /**
  * Checks the directives before the first document as kube-apiserver's decoder does, which knows
@@ -209,12 +294,14 @@ export function checkDirectives(text: string): void {
     const content = text.slice(at, end < 0 ? text.length : end);
     if (documentEnd.test(content)) throw errorAt(line, noContent);
     if (content.startsWith('%')) checkDirective(content, { line, seen });
-    else if (!blankLine.test(content)) return;
+    else if (seen.size > 0 && !documentStart.test(content) && !blankLine.test(content)) {
+      throw errorAt(line, noStart);
+    } else if (!blankLine.test(content)) return;
     if (end < 0) break;
     at = end + 1;
   }
   if (seen.size === 0) return;
-  const end = { problem: 'did not find expected <document start>', at: text.length };
+  const end = { problem: noStart, at: text.length };
   throw errorAt(line + lineAfter(text, end), end.problem);
 }
 
@@ -222,18 +309,26 @@ function checkDirective(
   content: string,
   { line, seen }: { readonly line: number; readonly seen: Set<string> },
 ): void {
-  const [name = ''] = content.split(/[ \t\r]/, 1);
-  if (name !== '%YAML' && name !== '%TAG') {
-    throw new YamlError('yaml: found unknown directive name');
-  }
-  const version = versionDirective.exec(content)?.[1];
-  if (name === '%YAML' && version === undefined) {
-    throw new YamlError('yaml: did not find expected version number');
-  }
-  const id = name === '%YAML' ? name : `${name} ${tagDirective.exec(content)?.[1] ?? ''}`;
-  if (seen.has(id)) throw errorAt(line, `found duplicate ${name} directive`);
+  const refuse = (problem: string) => errorAt(line, problem);
+  const [, name = '', rest = ''] = /^%([\w-]*)(.*)$/s.exec(content) ?? [];
+  if (name === '') throw refuse('could not find expected directive name');
+  if (!/^(?:[ \t\r]|$)/.test(rest)) throw refuse('found unexpected non-alphabetical character');
+  if (name !== 'YAML' && name !== 'TAG') throw refuse('found unknown directive name');
+  const tag = name === 'TAG' ? /^[ \t]+(\S+)[ \t]+\S+/.exec(rest) : undefined;
+  const version = name === 'YAML' ? versionOf(rest, refuse) : undefined;
+  const end = rest.slice((version ?? tag)?.[0].length ?? 0);
+  if (!/^[ \t\r]*(?:#.*)?$/s.test(end)) throw refuse('did not find expected comment or line break');
+  const id = `%${name} ${tag?.[1] ?? ''}`;
+  if (seen.has(id)) throw errorAt(line, `found duplicate %${name} directive`);
   seen.add(id);
-  if (version !== undefined && version !== '1.1') {
-    throw new YamlError('yaml: found incompatible YAML document');
-  }
+  const isKnown = Number(version?.[1] ?? 1) === 1 && Number(version?.[2] ?? 1) === 1;
+  if (!isKnown) throw new YamlError('yaml: found incompatible YAML document');
+}
+
+/** Parses the major and minor version of a `%YAML` directive. */
+function versionOf(text: string, refuse: (problem: string) => YamlError): RegExpExecArray {
+  const version = /^[ \t]*([0-9]+)\.([0-9]+)/.exec(text);
+  if (version !== null) return version;
+  const isMajor = /^[ \t]*[0-9]+[^0-9.]/.test(text) || /^[ \t]*[0-9]+$/.test(text);
+  throw refuse(isMajor ? "did not find expected digit or '.' character" : noVersion);
 }

@@ -14,9 +14,17 @@ import { TooManyValues } from './json-limits.ts';
 import { type LongBlock, longBlock, resolveBlock } from './yaml-block-scalars.ts';
 import { YamlError, type YamlLimits } from './yaml-error.ts';
 import { TreeCutter } from './yaml-pieces.ts';
-import { checkDirectives, isHarmless, type LibraryError, syntaxError } from './yaml-problems.ts';
+import {
+  checkDirectives,
+  errorAt,
+  isHarmless,
+  type LibraryError,
+  syntaxError,
+  TabCheck,
+} from './yaml-problems.ts';
 import {
   createLexer,
+  isInFlow,
   isLongPlain,
   isLongQuoted,
   pause,
@@ -47,7 +55,7 @@ export async function readYaml(text: string, limits: YamlLimits): Promise<Decode
   if (first === undefined) return { value: null, duplicates: [] };
   const second = more.find((document) => !isBlank(document.contents));
   const error = first.errors.find((found) => !isHarmless(found));
-  if (error !== undefined) throw errorOf(error, { text, lines });
+  if (error !== undefined) throw errorOf(error, text);
   if (second !== undefined) throw secondDocument(second.range[0], lines);
   const { rests, texts } = reader;
   const tree = { contents: first.contents, rests, texts };
@@ -140,12 +148,20 @@ class StreamReader {
 
   async #parse(text: string): Promise<void> {
     let previous = '';
-    for (const lexeme of createLexer().lex(text)) {
+    const tabs = new TabCheck();
+    const lexer = createLexer();
+    for (const lexeme of lexer.lex(text)) {
       if (lexeme === pause) {
         await nextTurnIfWanted(this.#limits);
         continue;
       }
       this.#count(lexeme);
+      const top = this.#parser.stack.at(-1);
+      const tab = tabs.misplaced(lexeme, { isFlow: isInFlow(lexer), top });
+      if (tab !== undefined) {
+        const before = lexeme.slice(0, tab.at).split('\n').length - 1;
+        throw errorAt(this.#lines.linePos(this.#parser.offset).line + before, tab.problem);
+      }
       const style = this.#longStyle(lexeme, previous);
       for (const part of style === undefined ? [lexeme] : await this.#setAside(lexeme, style)) {
         for (const token of this.#parser.next(part)) {
@@ -283,7 +299,7 @@ class StreamReader {
   };
 
   #errorOf(error: LibraryError): YamlError {
-    return errorOf(error, { text: this.#text, lines: this.#lines });
+    return errorOf(error, this.#text);
   }
 
   #firstError(error: LibraryError): YamlError {
@@ -302,20 +318,18 @@ function offsetOf(place: ErrorPlace): number {
   return 'offset' in place ? place.offset : (place[0] ?? 0);
 }
 
-function errorOf(
-  error: LibraryError,
-  place: { readonly text: string; readonly lines: LineCounter },
-): YamlError {
-  return error.code === 'RESOURCE_EXHAUSTION' ? tooDeep() : syntaxError(error, place);
-}
+const errorOf = (error: LibraryError, text: string): YamlError =>
+  error.code === 'RESOURCE_EXHAUSTION' ? tooDeep() : syntaxError(error, text);
 
 /**
- * Whether a document ends at a bracket or brace that closes no flow collection. Behind a document
- * that is a flow collection, it is not read.
+ * Whether a document ends at a bracket or brace that closes no flow collection, or at a value behind
+ * a list. Behind a document that is a flow collection, it is not read.
  */
 function closesNothing(lexeme: string, token: CST.Token): boolean {
-  if ((lexeme !== '}' && lexeme !== ']') || token.type !== 'document') return false;
-  return token.value?.type === 'block-map' || token.value?.type === 'block-seq';
+  if (token.type !== 'document') return false;
+  const isList = token.value?.type === 'block-seq';
+  if (lexeme === ':') return isList;
+  return (lexeme === '}' || lexeme === ']') && (isList || token.value?.type === 'block-map');
 }
 
 const strayEnd = (offset: number): LibraryError => ({

@@ -20,10 +20,13 @@ function lexemesOf(lexer: Lexer, text: string): readonly string[] {
   return lexemes;
 }
 
-test('reads plain scalars like the library', () => {
-  const parts = ['a', 'é', ' ', '  ', '\n', '\r\n', '\t', ':', ': ', '#', ' #', ',', '[', ']'];
+// In flow collections, question marks and colons without blanks differ.
+test.each([
+  ['outside of flow collections', [':', '?']],
+  ['anywhere', ['[', '{']],
+])('reads plain scalars like the library, %s', (_, others) => {
+  const parts = ['a', 'é', ' ', '  ', '\n', '\r\n', '\t', ': ', '#', ' #', ',', ']', ...others];
   parts.push(
-    '{',
     '}',
     '- ',
     '\n  ',
@@ -34,13 +37,12 @@ test('reads plain scalars like the library', () => {
     "'",
     '&x ',
     '!!str ',
-    '?',
     '|',
     '\u00a0',
   );
   // Quoted scalars differ: they may continue at any indentation.
   const quoted = { parseQuotedScalar: Reflect.get(createLexer(), 'parseQuotedScalar') };
-  for (let round = 0; round < 20_000; round += 1) {
+  for (let round = 0; round < 10_000; round += 1) {
     const text = textOf(parts, 1 + below(14));
     const lexemes = lexemesOf(createLexer(), text);
     const expected = lexemesOf(Object.assign(new Lexer(), quoted), text);

@@ -10,6 +10,7 @@ import {
 } from '@wheelhouse/machinery';
 import {
   type Alias,
+  type CST,
   type Document,
   isAlias,
   isMap,
@@ -23,7 +24,7 @@ import {
 } from 'yaml';
 import { TooManyValues } from './json-limits.ts';
 import { YamlError, type YamlLimits } from './yaml-error.ts';
-import { errorAt, noAlias } from './yaml-problems.ts';
+import { errorAt, noAlias, noColon, noContent, noKey } from './yaml-problems.ts';
 import { isTime, plainScalar } from './yaml-types.ts';
 
 const duplicatesMax = 100;
@@ -90,6 +91,9 @@ export function treeSteps(
 
 /** Bytes of a value in JSON besides its text: quotes and a comma. */
 const nodeBytes = 3;
+
+/** Maximum number of characters between the start of a key and its colon. */
+const keyCharactersMax = 1024;
 
 /** Number of nodes that one step converts. */
 const nodesPerStep = 1000;
@@ -220,6 +224,7 @@ class TreeReader {
   /** Adds the members of a map. Later members override those that a merge key adds. */
   *#fill(result: JsonObject, node: YAMLMap): Generator<void, void> {
     for (const pair of this.#itemsOf(node)) {
+      this.#checkKey(node, pair.srcToken);
       const key = pair.key as ParsedNode | null;
       const value = pair.value as ParsedNode | null;
       if (isMergeKey(key)) {
@@ -233,6 +238,24 @@ class TreeReader {
       if (Object.hasOwn(result, name)) this.#duplicate(value ?? key, name);
       setMember(result, name, member);
     }
+  }
+
+  /**
+   * Throws YamlError for a key without a question mark that is absent or not in one line with its
+   * colon, and in a flow collection, also for one that is too long.
+   */
+  #checkKey(node: YAMLMap, token: CST.CollectionItem | undefined): void {
+    const { start = [], key, sep } = token ?? {};
+    const colon = sep?.find(({ type }) => type === 'map-value-ind');
+    if (colon === undefined || start.some(({ type }) => type === 'explicit-key-ind')) return;
+    const { line } = this.#lines.linePos(colon.offset);
+    const isFlow = node.flow === true;
+    if (!key) throw errorAt(line, isFlow ? noContent : noKey);
+    const { offset } = start.find(({ type }) => type === 'anchor' || type === 'tag') ?? key;
+    const isInLine = this.#lines.linePos(offset).line === line;
+    if (isInLine && (!isFlow || colon.offset - offset <= keyCharactersMax)) return;
+    if (!isFlow) throw errorAt(line, token === firstOf(node) ? noKey : noColon);
+    throw errorAt(line, `did not find expected ',' or '${'srcToken' in node ? '}' : ']'}'`);
   }
 
   /** Adds the members of a map, or of each map in a list, in which earlier maps win. */
@@ -298,6 +321,8 @@ class TreeReader {
   }
 }
 
+const firstOf = (node: YAMLMap): unknown => node.items[0]?.srcToken;
+
 function isMergeKey(node: ParsedNode | null): boolean {
   if (!isScalar(node) || node.value !== '<<') return false;
   return node.tag === `${tagPrefix}merge` || (node.tag === undefined && node.type === 'PLAIN');
@@ -338,10 +363,10 @@ interface UnsupportedKey {
 const yamlSyntax = (value: JsonValue | undefined): string =>
   goSyntax(value).replaceAll('map[string]', 'map[interface {}]');
 
-const unsupportedKey = ({ type, shown }: UnsupportedKey, value: JsonValue) =>
-  new YamlError(
-    `unsupported map key of type: ${type}, key: ${shown}, value: ${showHead(value, yamlSyntax)}`,
-  );
+function unsupportedKey({ type, shown }: UnsupportedKey, value: JsonValue): YamlError {
+  const shownValue = value === null ? '<nil>' : showHead(value, yamlSyntax);
+  return new YamlError(`unsupported map key of type: ${type}, key: ${shown}, value: ${shownValue}`);
+}
 
 /**
  * Converts a key to a string as kube-apiserver's library does. Throws YamlError for a list or a

@@ -63,6 +63,19 @@ describe('decoding YAML', () => {
     expect(await readValue(text)).toEqual(value);
   });
 
+  test.each([
+    ['[a, b:, {c:}]', ['a', 'b:', { 'c:': null }]],
+    ['{a: b, c:,d: e}', { a: 'b', 'c:': null, d: 'e' }],
+    ['[?a: b, ?c]', [{ a: 'b' }, { c: null }]],
+    ['{"a": b, ? c\n : d}', { a: 'b', c: 'd' }],
+    ['a: b\n  \t\nc: d\n', { a: 'b', c: 'd' }],
+    ['a: |2\n  \ttext\n', { a: '\ttext\n' }],
+    ['a: |\n  text\n  \tmore\n', { a: 'text\n\tmore\n' }],
+    ['%YAML 1.01 # c\n---\na: b\n', { a: 'b' }],
+  ])('%j is read as in kube-apiserver', async (text, value) => {
+    expect((await decoded(text)).value).toEqual(value);
+  });
+
   test('treats __proto__ as a member', async () => {
     const value = await readValue('__proto__: {a: 1}');
     expect(Object.keys(value as object)).toEqual(['__proto__']);
@@ -182,6 +195,47 @@ describe('decoding YAML', () => {
     ['%YAML 1.1\na: 1', 'yaml: line 1: did not find expected <document start>'],
     ['...\na: 1', 'yaml: did not find expected node content'],
     ['['.repeat(20_000), 'yaml: exceeded max depth'],
+    // Keys that are not in one line with their colon, or too long, or absent.
+    ['a: b\nc\n : d\n', "yaml: line 3: could not find expected ':'"],
+    ['x:\n  c\n   : d\n', 'yaml: line 2: did not find expected key'],
+    ['{a\n: b}', "yaml: line 1: did not find expected ',' or '}'"],
+    ['[a\n : b]', "yaml: line 1: did not find expected ',' or ']'"],
+    ['{a b\n  c: d}', "yaml: line 1: did not find expected ',' or '}'"],
+    [`[${'k'.repeat(1025)}: v]`, "yaml: did not find expected ',' or ']'"],
+    [`{${'k'.repeat(1025)}: v}`, "yaml: did not find expected ',' or '}'"],
+    ['a: b\n: c\n', 'yaml: line 1: did not find expected key'],
+    ['- a\n: b\n', "yaml: line 1: did not find expected '-' indicator"],
+    ['{: a}', 'yaml: did not find expected node content'],
+    ['[:8080]', 'yaml: did not find expected node content'],
+    ['[a?b]', "yaml: did not find expected ',' or ']'"],
+    // Tabs where only spaces are expected.
+    ['a: b\n\t\nc: d\n', 'yaml: line 2: found a tab character that violates indentation'],
+    ["a: 'b'\n\t\nc: d\n", 'yaml: line 2: found character that cannot start any token'],
+    ['a: b # c\n\t\n', 'yaml: line 2: found character that cannot start any token'],
+    ['a: [b]\n\t', 'yaml: line 2: found character that cannot start any token'],
+    ['- \ta\n', 'yaml: found character that cannot start any token'],
+    [
+      'a: |\n  \ttext\n',
+      'yaml: line 2: found a tab character where an indentation space is expected',
+    ],
+    [
+      `a: |\n\n  \t${'text\n  '.repeat(20_000)}`,
+      'yaml: line 3: found a tab character where an indentation space is expected',
+    ],
+    // Directives.
+    ['%,a\n---\n', 'yaml: could not find expected directive name'],
+    ['%a: b\n', 'yaml: found unexpected non-alphabetical character'],
+    ['%YAML 1\n---\n', "yaml: did not find expected digit or '.' character"],
+    ['%YAML 1.1x\n---\n', 'yaml: did not find expected comment or line break'],
+    // Texts that are no keys.
+    ["a: b\n'c: d\n", 'yaml: line 3: found unexpected end of stream'],
+    ['- a\nb\n', "yaml: line 3: could not find expected ':'"],
+    ['a: b\n|c\n', 'yaml: line 2: did not find expected comment or line break'],
+    ['a: b\n>-\n', 'yaml: line 1: did not find expected key'],
+    ['a: b\nc\n  d\n  e\nf: g\n', "yaml: line 5: could not find expected ':'"],
+    ['a: b\nc d\n ', "yaml: line 3: could not find expected ':'"],
+    ['--- \na:b\nc: d\n', 'yaml: line 3: mapping values are not allowed in this context'],
+    ['~: \n', 'unsupported map key of type: %!s(<nil>), key: <nil>, value: <nil>'],
   ])('rejects %.40j', async (text, message) => {
     await expect(decoded(text)).rejects.toEqual(new YamlError(message));
   });
