@@ -19,6 +19,15 @@ export {
   textType,
   truthType,
 } from './configuration.ts';
+export {
+  bodyValuesMax,
+  checkValuesSteps,
+  JsonError,
+  objectMembersMax,
+  TooManyValues,
+  YamlError,
+  yamlBodyLimits,
+} from './decode-limits.ts';
 export { indentedPieces } from './indent-json.ts';
 export {
   answerLimits,
@@ -44,13 +53,6 @@ export {
   syntaxErrorOf,
   withSpellings,
 } from './json-exact.ts';
-export {
-  bodyValuesMax,
-  checkValuesSteps,
-  JsonError,
-  objectMembersMax,
-  TooManyValues,
-} from './json-limits.ts';
 export { loadYaml } from './lazy.ts';
 export {
   contentMediaType,
@@ -109,5 +111,4 @@ export { childrenOf, type DerElement, DerError, elementsMax, oidText } from './x
 export { type AlternativeName, constraintProblem } from './x509/name-constraints.ts';
 export { onlyPemBlock, type PemBlock, pemBlocks, pemBytes } from './x509/pem.ts';
 export { decodeYaml } from './yaml.ts';
-export { YamlError, yamlBodyLimits } from './yaml-error.ts';
 export { compareNaturally, encodeYaml } from './yaml-write.ts';

@@ -7,7 +7,7 @@ import {
   runInOnePiece,
   setMember,
 } from '@wheelhouse/machinery';
-import { JsonError } from './json-limits.ts';
+import { JsonError } from './decode-limits.ts';
 import { pairedSurrogatesSteps } from './surrogates.ts';
 import { TextWindows } from './text-windows.ts';
 

@@ -16,13 +16,13 @@ import {
   setMember,
 } from '@wheelhouse/machinery';
 import type { EarlierValues } from '@wheelhouse/schema';
+import { bodyValuesMax, JsonError, TooManyValues } from './decode-limits.ts';
 import { exactJsonSteps, parseExactJson, syntaxErrorSteps } from './json-exact.ts';
-import { bodyValuesMax, JsonError, TooManyValues } from './json-limits.ts';
 import { countMembers, parseInPieces, stringEnd } from './json-pieces.ts';
 import { pairedSurrogatesSteps } from './surrogates.ts';
 import { isUtf8Steps } from './text-windows.ts';
 
-export { JsonError } from './json-limits.ts';
+export { JsonError } from './decode-limits.ts';
 
 /** Limits on a JSON text. */
 export interface JsonLimits {

@@ -14,9 +14,9 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeTyped, type Schema } from '@wheelhouse/schema';
 import { structType, textType } from './configuration.ts';
+import { yamlBodyLimits } from './decode-limits.ts';
 import { answerLimits, decodeJsonInSlices, JsonError, type JsonLimits } from './json.ts';
 import { decodeYaml } from './yaml.ts';
-import { yamlBodyLimits } from './yaml-error.ts';
 
 /** The kind of a review, and the other kinds that a decoder of its answers knows. */
 export interface ReviewType {

@@ -1,5 +1,5 @@
 import { CST } from 'yaml';
-import { YamlError } from './yaml-error.ts';
+import { YamlError } from './decode-limits.ts';
 import { closingQuote } from './yaml-scalars.ts';
 
 /** The part of the library's errors that is used. */

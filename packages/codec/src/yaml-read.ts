@@ -9,10 +9,9 @@ import {
   type ParsedNode,
   Parser,
 } from 'yaml';
+import { TooManyValues, YamlError, type YamlLimits } from './decode-limits.ts';
 import type { DecodedJson } from './json.ts';
-import { TooManyValues } from './json-limits.ts';
 import { type LongBlock, longBlock, resolveBlock } from './yaml-block-scalars.ts';
-import { YamlError, type YamlLimits } from './yaml-error.ts';
 import { TreeCutter } from './yaml-pieces.ts';
 import {
   checkDirectives,

@@ -22,8 +22,7 @@ import {
   type YAMLMap,
   type YAMLSeq,
 } from 'yaml';
-import { TooManyValues } from './json-limits.ts';
-import { YamlError, type YamlLimits } from './yaml-error.ts';
+import { TooManyValues, YamlError, type YamlLimits } from './decode-limits.ts';
 import { errorAt, noAlias, noColon, noContent, noKey } from './yaml-problems.ts';
 import { isTime, plainScalar } from './yaml-types.ts';
 

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
+import { YamlError, type YamlLimits } from './decode-limits.ts';
 import type { DecodedJson } from './json.ts';
-import { YamlError, type YamlLimits } from './yaml-error.ts';
 
-export { YamlError } from './yaml-error.ts';
+export { YamlError } from './decode-limits.ts';
 export { encodeYaml, yamlListPieces, yamlPieces } from './yaml-write.ts';
 
 const defaultLimits: YamlLimits = { valuesMax: 2_000_000 };

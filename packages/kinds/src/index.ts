@@ -155,7 +155,7 @@ export {
   subresourcesOf,
   type VersionDef,
 } from './resource-def.ts';
-export { same } from './rules/checks.ts';
+export { same, tokenLifetimeErrors } from './rules/checks.ts';
 export { ensure, objectAt, objectsAt } from './rules/fill.ts';
 export { currentMinor, type Removal, releaseName } from './rules/life.ts';
 export { schemaOf } from './schema-of.ts';

@@ -80,6 +80,7 @@ export {
 export {
   cloneJson,
   cloneJsonSteps,
+  definedMembers,
   isLight,
   isObject,
   type JsonArray,

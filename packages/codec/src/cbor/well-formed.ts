@@ -1,5 +1,5 @@
 import { runInOnePiece } from '@wheelhouse/machinery';
-import { bodyValuesMax, TooManyValues } from '../json-limits.ts';
+import { bodyValuesMax, TooManyValues } from '../decode-limits.ts';
 import { CborError, Cursor, floatOf, info, major, majorName } from './cursor.ts';
 
 const levelsMax = 64;

@@ -1,4 +1,4 @@
-import { TooManyValues } from '../json-limits.ts';
+import { TooManyValues } from '../decode-limits.ts';
 
 /** Thrown for malformed or too deeply nested protobuf. */
 export class ProtobufError extends Error {

@@ -1,9 +1,8 @@
 import {
-  appendAll,
   cloneJson,
   type Dialect,
   dnsLabel,
-  dnsSubdomain,
+  domainPrefixedPath,
   type FieldError,
   invalid,
   invalidGo,
@@ -143,31 +142,13 @@ export function* validateJobSpec(
 }
 
 const managerBytesMax = 63;
-const pathFormat = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+";
 
 /** Validates the name of the Job's controller (`domain/path`). */
-function validateManager(spec: Stored<JobSpec>, field: string): FieldError[] {
-  const manager = spec.managedBy;
-  if (manager === undefined) return [];
-  const slash = manager.indexOf('/');
-  const [host, path] = [manager.slice(0, Math.max(slash, 0)), manager.slice(slash + 1)];
-  const errors: FieldError[] = [];
-  if (manager === '') errors.push(required(field));
-  else if (slash <= 0 || path === '') {
-    const detail = 'must be a domain-prefixed path (such as "acme.io/foo")';
-    errors.push(invalid(field, manager, detail));
-  } else {
-    appendAll(
-      errors,
-      dnsSubdomain(host).map((message) => invalid(field, host, message)),
-    );
-    if (!/^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$/.test(path)) {
-      const detail = `Invalid path (regex used for validation is '${pathFormat}')`;
-      errors.push(invalid(field, path, detail));
-    }
-  }
-  if (Buffer.byteLength(manager) > managerBytesMax) errors.push(tooLong(field, managerBytesMax));
-  return errors;
+function validateManager({ managedBy }: Stored<JobSpec>, field: string): FieldError[] {
+  if (managedBy === undefined) return [];
+  const isLong = Buffer.byteLength(managedBy) > managerBytesMax;
+  const lengthErrors = isLong ? [tooLong(field, managerBytesMax)] : [];
+  return [...domainPrefixedPath(field, managedBy), ...lengthErrors];
 }
 
 /** Upper bounds that limit the size of the index lists in a status. */

@@ -387,3 +387,13 @@ export function* flatMapSteps<Item, Result>(
   }
   return results;
 }
+
+/** Validates how long a requested token of a service account is valid, in seconds. */
+export function tokenLifetimeErrors(field: string, seconds: number | bigint): FieldError[] {
+  if (seconds < 600) {
+    return [invalid(field, seconds, 'may not specify a duration less than 10 minutes')];
+  }
+  return seconds > 2 ** 32
+    ? [invalid(field, seconds, 'may not specify a duration larger than 2^32 seconds')]
+    : [];
+}

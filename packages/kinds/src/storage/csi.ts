@@ -40,6 +40,7 @@ import {
   sameOrEmpty,
   sameOrEmptySteps,
   sortedKeys,
+  tokenLifetimeErrors,
 } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
 
@@ -135,9 +136,6 @@ function validateSpec({ spec }: CsiDriver): FieldError[] {
   return errors;
 }
 
-const expirationMinSeconds = 600;
-const expirationMaxSeconds = 2 ** 32;
-
 function validateTokenRequests(requests: readonly Stored<TokenRequest>[]): FieldError[] {
   const seen = new Set<string>();
   return requests.flatMap(({ audience, expirationSeconds }, index) => {
@@ -146,15 +144,7 @@ function validateTokenRequests(requests: readonly Stored<TokenRequest>[]): Field
     if (seen.has(audience)) return [duplicate(`${path}.audience`, audience)];
     seen.add(audience);
     if (expirationSeconds === undefined || expirationSeconds === null) return [];
-    const refuse = (detail: string) => [
-      invalid(`${path}.expirationSeconds`, expirationSeconds, detail),
-    ];
-    if (expirationSeconds < expirationMinSeconds) {
-      return refuse('may not specify a duration less than 10 minutes');
-    }
-    return expirationSeconds > expirationMaxSeconds
-      ? refuse('may not specify a duration larger than 2^32 seconds')
-      : [];
+    return tokenLifetimeErrors(`${path}.expirationSeconds`, expirationSeconds);
   });
 }
 

@@ -88,6 +88,13 @@ export function member(target: JsonObject, name: string): JsonValue | undefined 
   return Object.hasOwn(target, name) ? target[name] : undefined;
 }
 
+/** Returns an object without the members that are undefined. */
+export function definedMembers(
+  members: Readonly<Record<string, JsonValue | undefined>>,
+): JsonObject {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
+}
+
 /** Returns the value if it is a string; otherwise an empty string. */
 export function textOf(value: JsonValue | undefined): string {
   return typeof value === 'string' ? value : '';

@@ -1,6 +1,7 @@
 import { decodeJsonInSlices, encodeJsonSteps } from '@wheelhouse/codec';
 import {
   type Clock,
+  definedMembers,
   isObject,
   type JsonObject,
   type JsonValue,
@@ -235,9 +236,9 @@ function parametersOf(
 function parameterOf(from: JsonObject): JsonObject {
   const { name, in: place, description, required, schema, ...rest } = from;
   const { type, format, uniqueItems } = rest;
-  const simple = defined({ type, format, uniqueItems });
+  const simple = definedMembers({ type, format, uniqueItems });
   return {
-    ...defined({ name, in: place, description, required }),
+    ...definedMembers({ name, in: place, description, required }),
     schema: schema === undefined ? simple : schemaOf(schema),
     ...extensionsOf(from),
   };
@@ -286,10 +287,6 @@ function withComponent(original: JsonValue, copy: JsonObject): JsonObject {
 
 function extensionsOf(from: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(from).filter(([name]) => name.startsWith('x-')));
-}
-
-function defined(members: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }
 
 function objectOf(from: JsonObject, name: string): JsonObject {

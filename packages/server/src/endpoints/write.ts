@@ -5,6 +5,7 @@ import {
   type ApiObject,
   asApiObject,
   deadlineEarlyMs,
+  definedMembers,
   type Exchange,
   type JsonObject,
   type JsonValue,
@@ -305,20 +306,13 @@ function queryOptions(query: URLSearchParams): JsonObject {
 /** The options of a deletion as JSON, whether they came from the query or the body. */
 export function deleteOptionsShown(options: DeleteOptions): JsonObject {
   const { gracePeriodSeconds, preconditions, orphanDependents, propagationPolicy } = options;
-  return {
-    ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }),
-    ...(preconditions === undefined ? {} : { preconditions: definedFields(preconditions) }),
-    ...(orphanDependents === undefined ? {} : { orphanDependents }),
-    ...(propagationPolicy === undefined ? {} : { propagationPolicy }),
-    ...(options.dryRun ? { dryRun: ['All'] } : {}),
-  };
-}
-
-function definedFields(texts: Readonly<Record<string, string | undefined>>): JsonObject {
-  const defined = Object.entries(texts).flatMap(([name, text]) =>
-    text === undefined ? [] : [[name, text] as const],
-  );
-  return Object.fromEntries(defined);
+  return definedMembers({
+    gracePeriodSeconds,
+    preconditions: preconditions && definedMembers(preconditions),
+    orphanDependents,
+    propagationPolicy,
+    dryRun: options.dryRun ? ['All'] : undefined,
+  });
 }
 
 const managerBytesMax = 128;

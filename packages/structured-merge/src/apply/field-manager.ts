@@ -10,6 +10,7 @@ import {
   jsonEqualExceptSteps,
   jsonEqualSteps,
   jsonObject,
+  memoized,
   runInOnePiece,
   setMember,
 } from '@wheelhouse/machinery';
@@ -221,30 +222,26 @@ export function* takeChanges(
   return { managers, times: new Map(before.times).set(identity, formatTime(nowMs)) };
 }
 
-/** Identities of managers by operation and name. */
-type Identities = Record<'Apply' | 'Update', Map<string, string>>;
-const identitiesOf = new WeakMap<TrackedKind, Identities>();
-const identitiesMax = 256;
+type Operation = 'Apply' | 'Update';
 
-/** The identity of a manager that writes through an endpoint, cached. */
-export function identityFor(
-  kind: TrackedKind,
-  name: string,
-  operation: 'Apply' | 'Update',
-): string {
+/** The identities of managers of a kind by their names, memoized. */
+const identitiesOf = new WeakMap<TrackedKind, Record<Operation, (name: string) => string>>();
+
+/** The identity of a manager that writes through an endpoint. */
+export function identityFor(kind: TrackedKind, name: string, operation: Operation): string {
   let identities = identitiesOf.get(kind);
   if (identities === undefined) {
-    identities = { Apply: new Map(), Update: new Map() };
+    const { apiVersion, subresource } = kind;
+    const of = (operation: Operation) =>
+      memoized(
+        (manager) =>
+          identityOf({ manager: manager || 'unknown', operation, apiVersion, subresource }),
+        { countMax: 256, lengthMax: Number.POSITIVE_INFINITY },
+      );
+    identities = { Apply: of('Apply'), Update: of('Update') };
     identitiesOf.set(kind, identities);
   }
-  const byName = identities[operation];
-  let identity = byName.get(name);
-  if (identity !== undefined) return identity;
-  const { apiVersion, subresource } = kind;
-  identity = identityOf({ manager: name || 'unknown', operation, apiVersion, subresource });
-  if (byName.size >= identitiesMax) byName.clear();
-  byName.set(name, identity);
-  return identity;
+  return identities[operation](name);
 }
 
 /** Removes fields without owners; undefined if nothing is left. */

@@ -22,7 +22,7 @@ import type {
   VolumeProjection,
 } from '../../gen/types/core/v1.ts';
 import type { Findings, Stored } from '../../resource-def.ts';
-import { errorSteps, flatMapSteps } from '../../rules/checks.ts';
+import { errorSteps, flatMapSteps, tokenLifetimeErrors } from '../../rules/checks.ts';
 import { objectAt, objectsAt, wholeNumber } from '../../rules/fill.ts';
 import { intAt, requireTexts, validatePlainPath } from '../fields.ts';
 import { goSelector } from '../go-text.ts';
@@ -192,23 +192,13 @@ function conflictOf(file: string, place: ProjectionPlace, shown = file): FieldEr
   return [];
 }
 
-const tokenSecondsMin = 600;
-const tokenSecondsMax = 2 ** 32;
-
 function validateToken(
   token: Stored<ServiceAccountTokenProjection>,
   path: string,
   place: ProjectionPlace,
 ): FieldError[] {
   const seconds = wholeNumber(token.expirationSeconds) ?? 0;
-  const field = `${path}.expirationSeconds`;
-  const errors: FieldError[] = [];
-  if (seconds < tokenSecondsMin) {
-    errors.push(invalid(field, seconds, 'may not specify a duration less than 10 minutes'));
-  }
-  if (seconds > tokenSecondsMax) {
-    errors.push(invalid(field, seconds, 'may not specify a duration larger than 2^32 seconds'));
-  }
+  const errors = tokenLifetimeErrors(`${path}.expirationSeconds`, seconds);
   const file = token.path ?? '';
   const fileField = `${place.path}.path`;
   if (file === '') errors.push(required(fileField));

@@ -1,13 +1,7 @@
 import { schemaOf, subresourcesOf, type VersionDef } from '@wheelhouse/kinds';
-import {
-  type ApiObject,
-  badRequest,
-  isObject,
-  jsonObject,
-  type Pace,
-  setMember,
-} from '@wheelhouse/machinery';
+import { type ApiObject, isObject, jsonObject, type Pace, setMember } from '@wheelhouse/machinery';
 import type { Target } from '../../registry/contract.ts';
+import { checkNamespace } from '../../registry/object-meta.ts';
 import type { WriteOptions } from '../../request/options.ts';
 import type { ApiCall } from '../call.ts';
 import { writeContext } from '../write.ts';
@@ -63,19 +57,8 @@ export async function virtualRequest(
   }
   const { fieldValidation } = options;
   const object = decodeObject({ ...call, target: body }, { body: decoded, fieldValidation });
-  fillNamespace(target, object);
+  checkNamespace(target, object);
   return { object, options, body };
-}
-
-/** Sets the namespace of the path; throws 400 if the object names another one. */
-function fillNamespace({ namespace }: Target, { metadata }: ApiObject): void {
-  const stated = metadata.namespace ?? '';
-  if (stated !== '' && stated !== namespace) {
-    throw badRequest(
-      'the namespace of the provided object does not match the namespace sent on the request',
-    );
-  }
-  metadata.namespace = namespace;
 }
 
 /** Removes the metadata that only the server sets from an object that is never stored. */

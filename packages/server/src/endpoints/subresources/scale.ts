@@ -17,6 +17,7 @@ import {
   cloneJson,
   conflict,
   type Dialect,
+  definedMembers,
   internalError,
   invalidObject,
   isObject,
@@ -84,9 +85,9 @@ function scaleOf(
   const scale = asApiObject({
     kind: 'Scale',
     apiVersion: scaleVersion,
-    metadata: withoutAbsent(metadata),
-    spec: withoutAbsent({ replicas: replicas === 0 ? undefined : replicas }),
-    status: withoutAbsent({
+    metadata: definedMembers(metadata),
+    spec: definedMembers({ replicas: replicas === 0 ? undefined : replicas }),
+    status: definedMembers({
       replicas: integerAt(object, paths.statusReplicasPath) ?? 0,
       selector: selector === '' ? undefined : selector,
     }),
@@ -102,10 +103,6 @@ function selectorOf(object: ApiObject, { labelSelectorPath, selector: form }: Sc
   const isMap = Object.values(selector).every((value) => typeof value === 'string');
   const text = selectorText(isMap ? { matchLabels: selector } : selector);
   return text === '<none>' ? '' : text;
-}
-
-function withoutAbsent(object: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined));
 }
 
 /** Sets the replicas of an object in place, and creates missing parents. */

@@ -1,3 +1,4 @@
+import { tokenLifetimeErrors } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   badRequest,
@@ -22,8 +23,6 @@ import { recordFields, virtualAdmission, virtualRequest } from '../body/virtual-
 import type { ApiCall } from '../call.ts';
 
 const defaultSeconds = 3600;
-const minimumSeconds = 600;
-const maximumSeconds = 2 ** 32;
 const boundKinds: Readonly<Record<string, string>> = {
   Pod: 'pods',
   Secret: 'secrets',
@@ -113,13 +112,7 @@ const expirationIn = (spec: JsonObject) => Number(spec.expirationSeconds ?? defa
 
 function expirationOf(object: ApiObject, spec: JsonObject): number {
   const seconds = expirationIn(spec);
-  const field = 'spec.expirationSeconds';
-  const errors: FieldError[] = [];
-  if (seconds < minimumSeconds)
-    errors.push(invalid(field, seconds, 'may not specify a duration less than 10 minutes'));
-  if (seconds > maximumSeconds)
-    errors.push(invalid(field, seconds, 'may not specify a duration larger than 2^32 seconds'));
-  refuseInvalid(object, '', errors);
+  refuseInvalid(object, '', tokenLifetimeErrors('spec.expirationSeconds', seconds));
   return seconds;
 }
 

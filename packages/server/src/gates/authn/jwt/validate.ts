@@ -4,7 +4,7 @@ import { pemBlocks } from '@wheelhouse/codec';
 import {
   appendAll,
   type Dialect,
-  dnsSubdomain,
+  domainPrefixedPath,
   duplicate,
   type FieldError,
   forbiddenField,
@@ -299,7 +299,7 @@ class AuthenticatorValidation {
   }
 
   #keyErrors(field: string, key: string): readonly FieldError[] {
-    const errors: FieldError[] = [...domainPathErrors(field, key)];
+    const errors: FieldError[] = domainPrefixedPath(field, key);
     if (key !== key.toLowerCase()) errors.push(invalid(field, key, 'key must be lowercase'));
     const { groupSuffix, labelDomain, productName } = this.#options.dialect;
     const reserved = [...new Set([groupSuffix, labelDomain])];
@@ -379,23 +379,4 @@ function bundleProblem(pem: string): string | undefined {
 export function pemCertificates(pem: string): readonly string[] {
   const blocks = pemBlocks(pem).filter(({ type }) => type === 'CERTIFICATE');
   return blocks.map(({ text }) => text);
-}
-
-const pathForm = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+";
-const pathPattern = /^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$/;
-
-/** Errors of a key that must have the form `acme.io/foo`. */
-function domainPathErrors(field: string, path: string): readonly FieldError[] {
-  if (path === '') return [required(field)];
-  const slash = path.indexOf('/');
-  if (slash <= 0 || slash === path.length - 1) {
-    return [invalid(field, path, 'must be a domain-prefixed path (such as "acme.io/foo")')];
-  }
-  const [host, rest] = [path.slice(0, slash), path.slice(slash + 1)];
-  const errors = dnsSubdomain(host).map((message) => invalid(field, host, message));
-  if (!pathPattern.test(rest)) {
-    const detail = `Invalid path (regex used for validation is '${pathForm}')`;
-    errors.push(invalid(field, rest, detail));
-  }
-  return errors;
 }
