@@ -17,7 +17,7 @@ describe('token file', () => {
 
   test.each([
     ['a,b,c\nt,u', 'line 2'],
-    ['a,b,c\n\nt"x,u,1', 'line 3, column 2: bare " in non-quoted field'],
+    ['a,b,c\n\nt"x,u,1', 'line 3, column 2: bare " in non-quoted-field'],
     ['a,b,"c', 'line 1'],
     ['"a"x,b,c', 'line 1, column 3: extraneous or missing " in quoted-field'],
     ['a,b,"x\ny"z\n', 'line 2'],

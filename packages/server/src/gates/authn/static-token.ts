@@ -78,7 +78,7 @@ interface CsvRecord {
   readonly fields: readonly string[];
 }
 
-const bareQuote = 'bare " in non-quoted field';
+const bareQuote = 'bare " in non-quoted-field';
 const extraneousQuote = 'extraneous or missing " in quoted-field';
 
 interface Cursor {
