@@ -3,11 +3,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { JsonValue } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { errorOf, warningTexts } from './api-client.ts';
+import { errorOf, warningTexts, watchEvents } from './api-client.ts';
 import { RestMapper, resourcePath } from './discovery.ts';
 import { kubeconfigFiles, loadKubeconfig } from './kubeconfig/kubeconfig.ts';
 import { resolveContext } from './kubeconfig/kubeconfig-context.ts';
-import { watchEvents } from './list-and-watch.ts';
 import { parseYamlDocuments, toYaml } from './yaml.ts';
 
 let folder: string;

@@ -6,7 +6,10 @@ export {
   type ApiRequest,
   createApiClient,
   errorOf,
+  listPages,
   statusError,
+  type WatchEvent,
+  watchEvents,
 } from './api-client.ts';
 export { secureAgent } from './connections.ts';
 export { processExecHost } from './credentials/exec-source.ts';
@@ -49,7 +52,6 @@ export {
   resolveContext,
 } from './kubeconfig/kubeconfig-context.ts';
 export { loadYaml } from './lazy.ts';
-export { listPages, type WatchEvent, watchEvents } from './list-and-watch.ts';
 export {
   dialTimeoutCode,
   goNetworkError,
