@@ -15,6 +15,7 @@ export {
   programClock,
   systemClock,
   type Timer,
+  waitAtMost,
 } from './base/clock.ts';
 export { makeDirectories, syncDirectory, syncDirectoryNow } from './base/directories.ts';
 export {

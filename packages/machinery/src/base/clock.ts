@@ -268,6 +268,20 @@ export function pause(
   });
 }
 
+/**
+ * Resolves when a task does, or after `ms` milliseconds; rejects if the task rejects earlier.
+ */
+export function waitAtMost(
+  clock: Pick<Clock, 'after'>,
+  ms: number,
+  task: Promise<unknown>,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = clock.after(ms, resolve);
+    task.then(() => resolve(), reject).finally(() => timer.stop());
+  });
+}
+
 /** The end of the year 9999, the last whose times RFC 3339 can write. */
 const timeMsMax = Date.UTC(10_000, 0) - 1;
 /** Maximum number of steps of an advance, and the minimum length of a step. */

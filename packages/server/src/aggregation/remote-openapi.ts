@@ -1,6 +1,5 @@
 import { decodeJsonInSlices } from '@wheelhouse/codec';
 import {
-  background,
   type Clock,
   isObject,
   type JsonObject,
@@ -11,6 +10,7 @@ import {
   Stride,
   setMember,
   type UserInfo,
+  waitAtMost,
 } from '@wheelhouse/machinery';
 import { digestSteps } from '../endpoints/openapi.ts';
 import type { RemoteApi } from './api-service.ts';
@@ -124,7 +124,7 @@ export class RemoteOpenApi {
       if (api.remote.isAvailable && this.#isDue(state)) state.fetching ??= this.#fetch(api, form);
       if (state.fetching !== undefined && state.value === undefined) waiting.push(state.fetching);
     }
-    if (waiting.length > 0) await this.#waitFor(Promise.all(waiting));
+    if (waiting.length > 0) await waitAtMost(this.#options.clock, waitMaxMs, Promise.all(waiting));
     return this.#apis.flatMap((api) => {
       const { value, digest } = this.#cachedFor(api.name)[form];
       return value === undefined ? [] : [{ api, value, digest }];
@@ -144,17 +144,6 @@ export class RemoteOpenApi {
     if (requestedMs === undefined) return true;
     const ageMs = this.#options.clock.monotonic() - requestedMs;
     return ageMs > (hasFailed ? retryMs : refreshMs);
-  }
-
-  async #waitFor(task: Promise<unknown>): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const timer = this.#options.clock.after(waitMaxMs, resolve);
-      const done = task.then(() => {
-        timer.stop();
-        resolve();
-      });
-      background({ where: 'aggregation' }, done);
-    });
   }
 
   /** Fetches a document. Never rejects: after a failure, the previous document stays in use. */

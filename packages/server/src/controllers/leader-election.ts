@@ -8,6 +8,7 @@ import {
   type Logger,
   StatusError,
   type Timer,
+  waitAtMost,
 } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import { type Registry, serverContext } from '../registry/registry.ts';
@@ -104,13 +105,7 @@ class LeaderElection {
     this.#resign();
     await this.#previousTerm;
     if (!this.#mayHold) return;
-    const { clock } = this.#options;
-    let timer: Timer | undefined;
-    const timeout = new Promise<void>((resolve) => {
-      timer = clock.after(releaseMs, resolve);
-    });
-    await Promise.race([this.#release(), timeout]);
-    timer?.stop();
+    await waitAtMost(this.#options.clock, releaseMs, this.#release());
   }
 
   /** Tries now rather than after the retry period, unless an attempt is in progress. */

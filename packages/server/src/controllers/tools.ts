@@ -237,9 +237,7 @@ export async function createAbsent(
         logger.error(`a default object ${problem}`, fields);
         return;
       }
-      await new Promise<void>((resolve) => {
-        clock.after(pauseMs, resolve);
-      });
+      await pause(clock, { ms: pauseMs, where: 'controller' });
     }
   }
 }

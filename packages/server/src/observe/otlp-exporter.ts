@@ -3,8 +3,8 @@ import {
   type Clock,
   errorText,
   type Logger,
-  pause,
   type Timer,
+  waitAtMost,
 } from '@wheelhouse/machinery';
 import {
   bytes,
@@ -109,7 +109,7 @@ export class OtlpExporter {
   async close(): Promise<void> {
     this.#timer.stop();
     const flushed = (this.#sending ?? Promise.resolve()).then(() => this.#send());
-    await Promise.race([flushed, pause(this.#options.clock, { ms: closeMs })]);
+    await waitAtMost(this.#options.clock, closeMs, flushed);
     this.#waiting = [];
     this.#channel.close();
   }

@@ -1,11 +1,11 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
-  background,
   type Clock,
   type GroupKind,
   type GroupResource,
   pendingPromise,
+  waitAtMost,
 } from '@wheelhouse/machinery';
 import type { Store } from '@wheelhouse/store';
 import type { CachePool } from './caches.ts';
@@ -80,23 +80,12 @@ export class Turns {
     const all = before === undefined ? own : before.then(() => own);
     this.#last.set(key, all);
     try {
-      if (before !== undefined) await this.#patiently(before);
+      if (before !== undefined) await waitAtMost(this.#clock, patienceMs, before);
       return await task(before !== undefined);
     } finally {
       end();
       if (this.#last.get(key) === all) this.#last.delete(key);
     }
-  }
-
-  #patiently(before: Promise<void>): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = this.#clock.after(patienceMs, resolve);
-      const done = before.then(() => {
-        timer.stop();
-        resolve();
-      });
-      background({ where: 'endpoint' }, done);
-    });
   }
 }
 

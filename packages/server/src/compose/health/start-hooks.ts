@@ -8,6 +8,7 @@ import {
   nextTurn,
   pause,
   StatusError,
+  waitAtMost,
 } from '@wheelhouse/machinery';
 import { StoreError } from '@wheelhouse/store';
 import { requiredKind } from '../../catalogue/catalogue.ts';
@@ -133,7 +134,7 @@ function startTasks(options: StartHookOptions, isShuttingDown: () => boolean) {
     informers: () =>
       storageWaitMs === undefined
         ? api.informersReady()
-        : waitAtMost({ task: api.informersReady(), clock, timeMs: storageWaitMs }),
+        : waitAtMost(clock, storageWaitMs, api.informersReady()),
     customKinds: () => api.customKindsReady(),
     namespaces,
     priorities: () => lasting(() => createSystemPriorities(parts)),
@@ -303,28 +304,9 @@ function addStoreChecks({ api, dialect, health, checks, space }: StartHookOption
   if (space !== undefined) health.addReadyz({ name: 'storage-writable', run: space.check });
 }
 
-/** Resolves with the task or at its timeout; rejects if the task rejects earlier. */
-function waitAtMost(options: {
-  readonly task: Promise<void>;
-  readonly clock: Clock;
-  readonly timeMs: number;
-}): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = options.clock.after(options.timeMs, resolve);
-    options.task.then(resolve, reject).finally(() => timer.stop());
-  });
-}
-
 /** Resolves when `done` has settled or the head start is over. */
 export function headStart(done: Promise<void>, clock: Clock): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = clock.after(headStartMs, resolve);
-    const end = () => {
-      timer.stop();
-      resolve();
-    };
-    done.then(end, end);
-  });
+  return waitAtMost(clock, headStartMs, done).catch(() => {});
 }
 
 /** Runs the work on the first call; later calls return the same promise. */

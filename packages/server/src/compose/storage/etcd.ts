@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { connectVerified } from '@wheelhouse/client';
 import { encodeEnvelope } from '@wheelhouse/codec';
 import { type NumberClaims, type ResourceDef, schemaOf, unknownOutcomeMs } from '@wheelhouse/kinds';
-import { background, type Clock, type Logger } from '@wheelhouse/machinery';
+import { background, type Clock, type Logger, waitAtMost } from '@wheelhouse/machinery';
 import {
   type Compactor,
   EtcdClaims,
@@ -311,8 +311,7 @@ function announce(
   return {
     async close() {
       timer.stop();
-      const timeout = new Promise<void>((resolve) => clock.after(withdrawTimeoutMs, resolve));
-      await Promise.race([withdraw(), timeout]);
+      await waitAtMost(clock, withdrawTimeoutMs, withdraw());
     },
   };
 }
