@@ -33,7 +33,7 @@ export {
   validateEdit,
 } from './browser/model/editing.ts';
 export { ApiFailure, Unreachable } from './browser/model/failure.ts';
-export { ObjectHistory } from './browser/model/insight/history.ts';
+export { ObjectHistory, timelineOf } from './browser/model/insight/history.ts';
 export {
   type Activity,
   countedKinds,
@@ -45,7 +45,6 @@ export {
   trafficBetween,
 } from './browser/model/insight/overview.ts';
 export { loadTree } from './browser/model/insight/ownership-tree.ts';
-export { timelineOf } from './browser/model/insight/timeline.ts';
 export { printJson } from './browser/model/json.ts';
 export {
   type Discovered,

@@ -9,8 +9,7 @@ import {
   writeScale,
 } from '../../model/actions.ts';
 import { isTransient, messageOf, objectOf, textOf } from '../../model/failure.ts';
-import { ObjectHistory } from '../../model/insight/history.ts';
-import { conditionsOf } from '../../model/insight/timeline.ts';
+import { conditionsOf, ObjectHistory } from '../../model/insight/history.ts';
 import { type ObjectName, resourceName } from '../../model/kinds.ts';
 import { objectCommand } from '../../model/kubectl.ts';
 import { type LoadedObject, loadObject, ownersOf } from '../../model/object.ts';

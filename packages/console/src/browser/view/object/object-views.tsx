@@ -1,7 +1,12 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { objectOf, textOf } from '../../model/failure.ts';
-import type { EarlierWrite, ObjectHistory, Revision } from '../../model/insight/history.ts';
-import { type TimelineEntry, timelineOf } from '../../model/insight/timeline.ts';
+import {
+  type EarlierWrite,
+  type ObjectHistory,
+  type Revision,
+  type TimelineEntry,
+  timelineOf,
+} from '../../model/insight/history.ts';
 import { printJson } from '../../model/json.ts';
 import type { ObjectName } from '../../model/kinds.ts';
 import type { LoadedObject } from '../../model/object.ts';
