@@ -338,9 +338,11 @@ describe.each([
     });
 
     test('STORE-3: an unconvertible object is reported by key, kind, and version', async () => {
+      const { store } = server.config;
+      const prefix = store?.type === 'etcd' ? store.prefix : '/registry';
       const messageOf = (type: string, name: string, why: string) =>
         expect.stringMatching(
-          new RegExp(`(?=.*/registry/${type}/default/${name})(?=.*${why})`, 's'),
+          new RegExp(`(?=.*${prefix}/${type}/default/${name})(?=.*${why})`, 's'),
         );
       const unknown = await server.get(`${core}/configmaps/unknown`);
       expect(unknown.status).toBe(500);
