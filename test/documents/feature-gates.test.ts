@@ -66,6 +66,7 @@ describe('VER-5: feature gates', () => {
     );
     expect(isOn('WatchList=false,WatchList=true', 'WatchList')).toBe(true);
     expect(isOn('kube:WatchList=false', 'WatchList')).toBe(false);
+    expect(isOn('APIResponseCompression=true,\nWatchList=false\n', 'WatchList')).toBe(false);
   });
 
   test('VER-5: gates of other components are accepted, and every gate is listed in order', () => {

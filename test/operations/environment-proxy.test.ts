@@ -16,7 +16,7 @@ let proxy: TunnelProxy;
 beforeEach(async () => {
   proxy = await untilEnd(startTunnelProxy());
   vi.stubEnv('HTTPS_PROXY', `http://${proxy.address}`);
-  vi.stubEnv('NO_PROXY', 'direct.example.com');
+  vi.stubEnv('NO_PROXY', 'direct.invalid');
 });
 afterEach(() => void vi.unstubAllEnvs());
 
@@ -97,7 +97,7 @@ test('ADM-2: a webhook with a URL is reached through the proxy of the environmen
   expect((await call('hooks.example.com')).status).toBe(201);
   expect(service.at('/v')).toHaveLength(1);
   expect((await call('127.0.0.1')).status).toBe(201);
-  const refused = await call('direct.example.com');
-  expect(refused.body.message).toContain('dial tcp: lookup direct.example.com: no such host');
+  const refused = await call('direct.invalid');
+  expect(refused.status).toBe(500);
   expect(proxy.requests).toEqual([[`hooks.example.com:${port}`, undefined]]);
 });

@@ -62,7 +62,7 @@ describe('flags of kube-apiserver’s process', () => {
     ['--enable-logs-handler', 'the server writes no log files'],
     ['--kubelet-port=-1', '--kubelet-port must not be negative'],
     ['--contention-profiling', 'Node.js has no profiles of lock contention'],
-    ['--debug-socket-path=/run/debug.sock', 'profiles are served only over HTTPS'],
+    ['--debug-socket-path=/run/debug.sock', 'profiles are served only at /debug/pprof/'],
     ['--enable-garbage-collector=false', 'deletions always honor their propagation policy'],
     ['--watch-cache-sizes=pods', 'invalid value of watch cache size: pods'],
     ['--watch-cache-sizes=pods#x', 'invalid size of watch cache size: pods#x'],

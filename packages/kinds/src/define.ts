@@ -69,8 +69,8 @@ export interface KindOptions<O = ApiObject> {
   readonly strategy: Partial<Strategy<O>> & Pick<Strategy, 'validateName'>;
   readonly subresources?: readonly SubresourceDef[];
   /**
-   * The members of a valid object; by default those that identify it, with the name `example` in
-   * the namespace `default`.
+   * The members of a valid object beyond its apiVersion, kind, and metadata, whose name is `example`
+   * in the namespace `default` unless the example has its own. Absent: no example.
    */
   readonly example?: ResourceDef['example'];
   /** For kinds with a status: a create may set it (Node). */

@@ -1,6 +1,5 @@
 import { readFileSync, type Stats, statSync } from 'node:fs';
 import type { Credential, CredentialSource } from '../kubeconfig/client-config.ts';
-import { checkPair } from './exec-credential.ts';
 
 /** The files of a client certificate and its key. */
 interface CertificateFiles {
@@ -10,7 +9,7 @@ interface CertificateFiles {
 
 /**
  * The source of a certificate and its key in files, which are read again once they have changed.
- * While a file is missing or does not fit the other, for example during their renewal, the last
+ * While a file is missing or does not match the other, for example during their renewal, the last
  * pair remains.
  * @param first the pair that the files contain now
  */
@@ -20,10 +19,11 @@ export function certificateFileSource(
 ): CredentialSource {
   let last = first;
   let lastState = stateOf(files);
-  const read = (): Credential => {
+  const read = async (): Promise<Credential> => {
     const state = stateOf(files);
     if (state === undefined || state === lastState) return last;
     try {
+      const { checkPair } = await import('./exec-credential.ts');
       const certificatePem = readFileSync(files.certificate, 'utf8');
       const keyPem = readFileSync(files.key, 'utf8');
       checkPair(certificatePem, keyPem);
@@ -35,8 +35,8 @@ export function certificateFileSource(
     return last;
   };
   return {
-    current: async () => read(),
-    renew: async () => read(),
+    current: read,
+    renew: read,
     // A client notices the change with the next request.
     onCertificateChange: () => () => {},
   };

@@ -74,7 +74,7 @@ function webhookConfiguration(
       validateUpdate: (_, object, old) => validateWebhooks(object, { mutating, check, old }),
       allowUnconditionalUpdate: false,
     },
-    example: () => example,
+    example,
   });
 }
 
@@ -264,7 +264,7 @@ function* validateVersions(
   return [...errors, invalidGo(field, () => goStrings(versions), detail)];
 }
 
-const example: JsonObject = {
+const example = (): JsonObject => ({
   webhooks: [
     {
       name: 'check.example.com',
@@ -276,7 +276,7 @@ const example: JsonObject = {
       ],
     },
   ],
-};
+});
 
 /** ValidatingWebhookConfiguration: webhooks that may reject writes. */
 export function validatingWebhookConfiguration(

@@ -105,8 +105,12 @@ export function readFeatureGates(
 } {
   const entries = entriesAt(emulatedMinor);
   const set = new Map<string, boolean>();
-  const settings = pairs.map((pair) => pair.trim()).filter((pair) => pair !== '');
-  if (new Set(settings.map((pair) => pair.startsWith(`${component}:`))).size > 1) {
+  const settings = pairs
+    .flatMap((text) => text.split(','))
+    .map((pair) => pair.trim())
+    .filter((pair) => pair !== '');
+  const isNamed = (pair: string) => pair.startsWith(`${component}:`);
+  if (settings.some(isNamed) && settings.some((pair) => !pair.includes(':'))) {
     throw new FlagError(
       'set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use',
     );

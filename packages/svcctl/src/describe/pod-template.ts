@@ -181,12 +181,13 @@ function stateLines(title: string, state: JsonObject): string[] {
 const twoDigits = (value: number): string => String(value).padStart(2, '0');
 
 /** A time in the local time zone: as if it were in UTC, and the zone's offset (`+0100`). */
-function localTime(text: string): { readonly shifted: Date; readonly offset: string } {
+function localTime(text: string) {
   const time = new Date(text === '' ? '0001-01-01T00:00:00Z' : text);
   const offset = -time.getTimezoneOffset();
   const minutes = Math.abs(offset);
   const zone = `${twoDigits(Math.floor(minutes / 60))}${twoDigits(minutes % 60)}`;
   return {
+    time,
     shifted: new Date(time.getTime() + offset * 60_000),
     offset: `${offset < 0 ? '-' : '+'}${zone}`,
   };
@@ -206,10 +207,10 @@ const zoneLocales = ['en-US', 'en-GB', 'en-AU', 'en-NZ', 'en-IN', 'en-ZA'];
  * the offset replace an unknown abbreviation, as in Go.
  */
 export function zonedTime(text: string): string {
-  const { shifted, offset } = localTime(text);
+  const { time, shifted, offset } = localTime(text);
   const names = zoneLocales.map((locale) => {
     const format = new Intl.DateTimeFormat(locale, { timeZoneName: 'short' });
-    const parts = format.formatToParts(new Date(text));
+    const parts = format.formatToParts(time);
     return parts.find(({ type }) => type === 'timeZoneName')?.value ?? '';
   });
   const name = names.find((candidate) => /^[A-Z]+$/.test(candidate));

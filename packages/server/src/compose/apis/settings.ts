@@ -298,7 +298,7 @@ export interface ApiSettings {
 const apiFlags = flagsIn('Generic', {
   'feature-gates': {
     after: 'shutdown-watch-termination-grace-period',
-    type: 'list',
+    type: 'each',
     help: 'Pairs Gate=true or Gate=false that switch features. Known gates:',
     choices: describeGates(),
   },

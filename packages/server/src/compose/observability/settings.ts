@@ -58,7 +58,7 @@ const metricFlags = flagsIn('Misc', {
   },
   'debug-socket-path': {
     type: 'string',
-    only: 'profiles are served only over HTTPS, at /debug/pprof/',
+    only: 'profiles are served only at /debug/pprof/',
     help: 'Unix socket that serves profiles; not supported.',
   },
   'tracing-config-file': {

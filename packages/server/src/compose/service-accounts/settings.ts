@@ -36,7 +36,7 @@ const serviceAccountFlags = flagsIn('Authentication', {
   'service-account-key-file': {
     type: 'each',
     file: 'keys',
-    help: 'PEM files of RSA or ECDSA keys, private or public, that verify service account tokens in addition to the signing key; --tls-private-key-file when none are given. A file may contain several keys.',
+    help: 'PEM file of RSA or ECDSA keys, private or public, that verify service account tokens in addition to the signing key; --tls-private-key-file when none is given. A file may contain several keys. May be repeated.',
   },
   'service-account-signing-key-file': {
     type: 'string',

@@ -262,10 +262,7 @@ function checkPlainHttp(values: Values, specifiedFlags: ReadonlySet<string>): vo
   throw new FlagError(`--plain-http-port serves no HTTPS, so --${clash} contradicts it`);
 }
 
-const secureOnly = [
-  ...['secure-port', 'bind-address', 'cert-dir', 'tls-cert-file', 'client-ca-file'],
-  'requestheader-client-ca-file',
-];
+const secureOnly = ['secure-port', 'bind-address', 'cert-dir', 'tls-cert-file', 'client-ca-file'];
 
 function listenSettings(
   values: Values & FlagValues<DataDirectoryFlag>,
