@@ -13,8 +13,14 @@ test('ADM-2, ADM-4: a webhook at this server’s own Service reaches the aggrega
   await handOver(server, extension, { group });
   let users: unknown[] = [];
   let isAllowed = true;
+  let redirects = 0;
   extension.answer = ({ request, response, path, query }) => {
     if (path !== `/apis/${group}/v1/reviews`) return false;
+    if (redirects > 0) {
+      redirects -= 1;
+      response.writeHead(307, { location: path }).end();
+      return true;
+    }
     let text = '';
     request.on('data', (piece: Buffer) => {
       text += piece;
@@ -50,6 +56,12 @@ test('ADM-2, ADM-4: a webhook at this server’s own Service reaches the aggrega
   isAllowed = false;
   expect((await create('b')).body.message).toBe(
     'admission webhook "a.example.com" denied the request without explanation',
+  );
+
+  isAllowed = true;
+  redirects = 1;
+  expect((await create('b')).body.message).toContain(
+    'the backend attempted to redirect this request, which is not permitted',
   );
 
   await server.remove('/api/v1/namespaces/default/services/ext');

@@ -99,5 +99,9 @@ test('ADM-2: a webhook with a URL is reached through the proxy of the environmen
   expect((await call('127.0.0.1')).status).toBe(201);
   const refused = await call('direct.invalid');
   expect(refused.status).toBe(500);
+  vi.stubEnv('HTTPS_PROXY', 'socks5://user:hidden@127.0.0.1:1');
+  const { message } = (await call('other.example.com')).body;
+  expect(message).toContain('the proxy is not an http or https URL');
+  expect(message).not.toContain('hidden');
   expect(proxy.requests).toEqual([[`hooks.example.com:${port}`, undefined]]);
 });

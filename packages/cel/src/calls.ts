@@ -45,8 +45,12 @@ export interface Call {
  */
 const pricedByOverload = new Set('_+_ _<_ _<=_ _>_ _>=_ @in string bytes'.split(' '));
 
-/** Evaluates the arguments. Throws the failure of the first one that has one. */
-function argumentsOf({ name, steps, cost, endsAtFailure }: Call, frame: Frame): readonly Value[] {
+/**
+ * Evaluates the arguments. Throws the failure of the first one that has one. cel-go also charges a
+ * failing call for the length of its other operand if that is a text.
+ */
+function argumentsOf(call: Call, frame: Frame): readonly Value[] {
+  const { name, declared, steps, cost, endsAtFailure } = call;
   let failure: CelError | undefined;
   const args = steps.map((step) => {
     const arg = outcome(step, frame);
@@ -58,7 +62,8 @@ function argumentsOf({ name, steps, cost, endsAtFailure }: Call, frame: Frame): 
   frame.spend(cost);
   if (failure === undefined) return args;
   const [, searched] = args;
-  if (name === '@in' && searched instanceof List) frame.spend(searched.items.length - 1);
+  const isSearch = name === '@in' && declared.length <= 1;
+  if (isSearch && searched instanceof List) frame.spend(searched.items.length - 1);
   throw failure;
 }
 

@@ -253,6 +253,7 @@ describe('constants', () => {
     ['1 / 0 == 2 / x || true', 1 + 1 + 1 + 1],
     ['(s + string(1 / 0)).size() == x || true', 1 + 1 + 1 + 1 + 1 + 1 + 1],
     ['1 / 0 in [x, x, x] || true', 1 + 3 + 10 + 3],
+    ['1 / 0 in dyn([x, x, x]) || true', 1 + 3 + 10 + 1 + 1],
     ["'abc'.substring(1 / 0, size(x)) == s || true", 1 + 1 + 1],
     ["string(1 / 0).matches('a+') || true", 1 + 1],
     ['[1 / 0, size(x)].size() == 1 || true', 1 + 10 + 1 + 1],

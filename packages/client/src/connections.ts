@@ -401,12 +401,31 @@ interface Tunnel {
   >;
 }
 
-/** Requests a tunnel to the destination from the proxy, and passes its socket to `connected`. */
+/** The address of a proxy and its credential; undefined if it is no http or https URL. */
+function parseProxy(text: string) {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.protocol !== 'http:' && url?.protocol !== 'https:') return undefined;
+  try {
+    const credential = [url.username, url.password].map(decodeURIComponent).join(':');
+    return { url, credential };
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Requests a tunnel to the destination from the proxy, and passes its socket to `connected`. Errors
+ * do not contain the proxy's URL, which may have a password.
+ */
 function openTunnel({ proxyUrl, to, trust }: Tunnel, connected: ConnectCallback): void {
-  const proxy = new URL(proxyUrl);
+  const parsed = parseProxy(proxyUrl);
+  if (parsed === undefined) {
+    connected(new Error('the proxy is not an http or https URL'));
+    return;
+  }
+  const { url: proxy, credential } = parsed;
   const secure = proxy.protocol === 'https:';
   const authority = `${to.host?.includes(':') ? `[${to.host}]` : to.host}:${to.port}`;
-  const credential = `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`;
   const authorization = `Basic ${Buffer.from(credential).toString('base64')}`;
   const request = (secure ? https : http).request({
     method: 'CONNECT',

@@ -113,8 +113,11 @@ async function* stored(dataDir: string, { path }: Target): AsyncGenerator<Buffer
     store = await openStopped(dataDir, copy);
     yield* writeBackup(await store.snapshot(), { nowMs: systemClock.now() });
   } finally {
-    await store?.close();
-    rmSync(copy, { recursive: true, force: true });
+    try {
+      await store?.close();
+    } finally {
+      rmSync(copy, { recursive: true, force: true });
+    }
   }
 }
 

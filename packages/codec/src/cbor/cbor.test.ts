@@ -10,6 +10,7 @@ import {
 } from './decode.ts';
 import { diagnoseCbor } from './diagnose.ts';
 import { encodeCbor } from './encode.ts';
+import { storedLimits, wellFormedSteps } from './well-formed.ts';
 
 const decodeHex = (hex: string) => decodeCbor(Buffer.from(hex, 'hex'));
 
@@ -272,6 +273,13 @@ test('STORE-2: stored values may have longer lists than bodies', () => {
     break;
   }
   expect(pauses).toBeGreaterThan(5);
+});
+
+test('TRUST-2: stored values are checked in steps, whatever their shape', () => {
+  const bytes = encodeCbor({ a: Array.from({ length: 20_000 }, () => [0]) });
+  let pauses = 0;
+  for (const _ of wellFormedSteps(bytes, storedLimits)) pauses += 1;
+  expect(pauses).toBeGreaterThan(20);
 });
 
 test.each([

@@ -51,6 +51,8 @@ export function* wellFormedSteps(bytes: Buffer, limits: CborLimits): Generator<v
 class Check extends Cursor {
   readonly #limits: CborLimits;
   #values = 0;
+  /** Number of items at which the check pauses next. */
+  #pauseAt = itemsPerStep;
 
   constructor(bytes: Buffer, limits: CborLimits) {
     super(bytes);
@@ -144,7 +146,10 @@ class Check extends Cursor {
     while (isEndless ? this.#hasMore() : count < total) {
       const rest = this.#begin(level);
       if (rest !== undefined) yield* rest;
-      if (this.#values % itemsPerStep === 0) yield;
+      if (this.#values >= this.#pauseAt) {
+        this.#pauseAt = this.#values + itemsPerStep;
+        yield;
+      }
       count += 1;
       if (isEndless) this.#checkCount(type, Math.floor(count / itemsPerEntry));
     }

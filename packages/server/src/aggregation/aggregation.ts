@@ -294,12 +294,12 @@ export class Aggregation implements AggregationPort {
   clientFor(path: string): StreamingClient | undefined {
     const api = this.#remoteAt(path);
     if (api === undefined) return undefined;
-    return ownClient(async () => {
-      const transport = this.#transports.of(api.remote);
-      if (!api.remote.isAvailable || transport.fault !== undefined) return undefined;
+    const reach = async () => {
+      if (!api.remote.isAvailable) return undefined;
       const place = await this.#options.resolve(api.remote.service).catch(() => undefined);
-      return place && { transport, place };
-    });
+      return place && { transport: this.#transports.of(api.remote), place };
+    };
+    return ownClient({ reach, redirects: this.#options.settings.redirects });
   }
 
   /** Cancels fetches and probes, and closes connections. */

@@ -235,6 +235,18 @@ const discoveryTimeoutMs = 5_000;
 /** Timeout of connecting, TLS included, milliseconds. */
 const connectTimeoutMs = 30_000;
 
+/** The text of a 502 for a redirect that may not be passed on. */
+export const redirected = 'the backend attempted to redirect this request, which is not permitted';
+
+/** Whether an answer sends its client elsewhere. */
+export function isRedirect(answer: {
+  readonly status: number;
+  readonly headers: IncomingMessage['headers'];
+}): boolean {
+  const { status, headers } = answer;
+  return status >= 300 && status <= 399 && (headers.location ?? '') !== '';
+}
+
 const brokenAnswer = 'net/http: HTTP/1.x transport connection broken';
 
 /** Methods that are retried if the server closed a reused connection. */
@@ -428,17 +440,15 @@ export class Relay implements RemoteAnswer {
   }
 
   #isForbiddenRedirect(incoming: IncomingMessage): boolean {
-    const status = incoming.statusCode ?? 0;
-    const isRedirect = status >= 300 && status <= 399 && (incoming.headers.location ?? '') !== '';
-    return isRedirect && this.#call.plan.redirects === 'rejected';
+    const { statusCode: status = 0, headers } = incoming;
+    return this.#call.plan.redirects === 'rejected' && isRedirect({ status, headers });
   }
 
   #rejectRedirect(): void {
     const { exchange, baseHeaders } = this.#call.call;
     this.#release();
-    const text = 'the backend attempted to redirect this request, which is not permitted';
     const headers = { ...baseHeaders, 'content-type': 'text/plain; charset=utf-8' };
-    exchange.send({ status: 502, headers, body: Buffer.from(text) });
+    exchange.send({ status: 502, headers, body: Buffer.from(redirected) });
     this.#resolve();
   }
 

@@ -110,7 +110,8 @@ export function formByRules(
 
 /**
  * An object that was changed from outside, in the form of its kind: types checked, unknown members
- * dropped, defaults set, in steps. May modify the given object. Throws DecodeError.
+ * dropped, defaults set; in steps for built-in kinds, and in one piece by the decoder of a custom
+ * kind. May modify the given object. Throws DecodeError.
  */
 export function* reshapedSteps(
   object: JsonObject,

@@ -271,8 +271,13 @@ function askedOf(
 ): MaybePromise<ConvertedCall> {
   const { facts, served, tools } = at;
   const { def, version } = served;
-  const convert = (object: AdmissionCall['object']) =>
-    object === undefined ? undefined : convertTo(object, served, tools);
+  const convert = (object: AdmissionCall['object']) => {
+    try {
+      return object === undefined ? undefined : convertTo(object, served, tools);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  };
   const withObjects = (
     object: ConvertedCall['object'],
     old: ConvertedCall['old'],
@@ -284,14 +289,14 @@ function askedOf(
     object,
     old,
   });
-  try {
-    const [object, old] = [convert(call.object), convert(call.old)];
-    if (!(object instanceof Promise) && !(old instanceof Promise)) return withObjects(object, old);
-    return Promise.all([object, old]).then((both) => withObjects(...both));
-  } catch (error) {
-    if (error instanceof StatusError) throw error;
-    throw internalError(errorText(error), error);
-  }
+  const [object, old] = [convert(call.object), convert(call.old)];
+  if (!(object instanceof Promise) && !(old instanceof Promise)) return withObjects(object, old);
+  return Promise.all([object, old]).then(
+    (both) => withObjects(...both),
+    (error: unknown) => {
+      throw error instanceof StatusError ? error : internalError(errorText(error), error);
+    },
+  );
 }
 
 const conditionsFor = compiledOnce(({ conditions }: Hook) => compileConditions(conditions));
