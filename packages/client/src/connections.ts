@@ -401,6 +401,9 @@ interface Tunnel {
   >;
 }
 
+/** The code of the error for a proxy that is no http or https URL. */
+export const unsupportedProxyCode = 'UNSUPPORTED_PROXY';
+
 /** The address of a proxy and its credential; undefined if it is no http or https URL. */
 function parseProxy(text: string) {
   const url = URL.canParse(text) ? new URL(text) : undefined;
@@ -420,7 +423,8 @@ function parseProxy(text: string) {
 function openTunnel({ proxyUrl, to, trust }: Tunnel, connected: ConnectCallback): void {
   const parsed = parseProxy(proxyUrl);
   if (parsed === undefined) {
-    connected(new Error('the proxy is not an http or https URL'));
+    const error = new Error('the proxy is not an http or https URL');
+    connected(Object.assign(error, { code: unsupportedProxyCode }));
     return;
   }
   const { url: proxy, credential } = parsed;

@@ -5,6 +5,7 @@ import {
   StatusError,
   type StatusReason,
 } from '@wheelhouse/machinery';
+import { unsupportedProxyCode } from './connections.ts';
 import { ConnectionError } from './http-client.ts';
 
 /** The codes of errors for connections that are not established in time. */
@@ -33,6 +34,7 @@ const wordings: Readonly<Record<string, string>> = {
   INVALID_PURPOSE:
     'tls: failed to verify certificate: x509: certificate specifies an incompatible key usage',
   [handshakeTimeoutCode]: 'net/http: TLS handshake timeout',
+  [unsupportedProxyCode]: 'the proxy is not an http or https URL',
   [legacyNameCode]:
     'tls: failed to verify certificate: x509: certificate relies on legacy Common Name field, use SANs instead',
   ERR_TLS_CERT_ALTNAME_INVALID:
