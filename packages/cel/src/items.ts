@@ -56,7 +56,7 @@ export function joined(left: Items, right: Items): Items {
 const arrayOf = (items: Items): readonly Value[] =>
   Array.isArray(items) ? items : items.slice(0, items.length);
 
-/** Adjacent items of an array or of a JSON list, in one of both directions. */
+/** Adjacent items of an array or of a JSON list, in either direction. */
 interface Part {
   readonly items: Items;
   readonly start: number;

@@ -90,7 +90,7 @@ function counted(value: Value, { counter }: Conversion): Value {
   return value;
 }
 
-/** The items of a long list, each of which is converted when it is read first (TRUST-2). */
+/** The items of a long list, each of which is converted when it is first read (TRUST-2). */
 class JsonItems extends LazyItems {
   readonly #json: readonly JsonValue[];
   readonly #values: (Value | undefined)[];

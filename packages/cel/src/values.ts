@@ -96,7 +96,7 @@ export class Unreadable {
     this.message = message;
   }
 
-  /** Created on demand, because an error of each item of a long list would take long. */
+  /** Created on demand: creating an error for each item of a long list takes too long. */
   get error(): CelError {
     return new CelError(this.message);
   }

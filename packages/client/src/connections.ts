@@ -401,10 +401,10 @@ interface Tunnel {
   >;
 }
 
-/** The code of the error for a proxy that is no http or https URL. */
+/** The code of the error for a proxy whose address is not an http or https URL. */
 export const unsupportedProxyCode = 'UNSUPPORTED_PROXY';
 
-/** The address of a proxy and its credential; undefined if it is no http or https URL. */
+/** The address of a proxy and its credential; undefined if it is not an http or https URL. */
 function parseProxy(text: string) {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:') return undefined;

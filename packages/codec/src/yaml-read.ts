@@ -321,8 +321,8 @@ const errorOf = (error: LibraryError, text: string): YamlError =>
   error.code === 'RESOURCE_EXHAUSTION' ? tooDeep() : syntaxError(error, text);
 
 /**
- * Whether a document ends at a bracket or brace that closes no flow collection, or at a value behind
- * a list. Behind a document that is a flow collection, it is not read.
+ * Whether a document ends at a bracket or brace that closes no flow collection, or at a value after
+ * a list. What follows a flow collection is not read.
  */
 function closesNothing(lexeme: string, token: CST.Token): boolean {
   if (token.type !== 'document') return false;

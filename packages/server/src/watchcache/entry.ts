@@ -33,7 +33,7 @@ export interface Entry {
   memo: Map<string, Buffer> | undefined;
 }
 
-/** Keeps another encoding of an entry with it. */
+/** Stores another encoding with its entry. */
 export function keepEncoding(entry: Entry, memoKey: string, bytes: Buffer): Buffer {
   entry.memo ??= new Map();
   entry.memo.set(memoKey, bytes);
