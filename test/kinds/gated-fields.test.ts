@@ -109,6 +109,11 @@ describe('VER-5: gates that are off', () => {
       });
       expect(service.status, service.text).toBe(201);
       expect(service.body.spec).not.toHaveProperty('trafficDistribution');
+      const node = { metadata: { name: 'a' }, status: { runtimeHandlers: [{ name: 'x' }] } };
+      const { status } = (await server.post('/api/v1/nodes', node)).body;
+      expect(status).not.toHaveProperty('runtimeHandlers');
+      const reported = await server.patch('/api/v1/nodes/a/status', node, 'merge');
+      expect(reported.body.status).toMatchObject(node.status);
     });
   });
 

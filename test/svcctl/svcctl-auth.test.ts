@@ -213,11 +213,11 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
       expect(await errorOf(`${create} --aggregation-rule=a=b --verb=get`)).toBe(
         `error: aggregation rule ${mixed}\n`,
       );
-      expect(await errorOf(`${create} --aggregation-rule=a`)).toBe(
-        'Error: invalid argument "a" for "--aggregation-rule" flag: malformed pair, expect string=string\n' +
+      expect(await errorOf(`${create} --aggregation-rule=b=c,a`)).toBe(
+        'Error: invalid argument "b=c,a" for "--aggregation-rule" flag: malformed pair, expect string=string\n' +
           "See 'svcctl create clusterrole --help' for usage.\n",
       );
-      expect((await ctl(`${create} --aggregation-rule=a=b,c=d`)).code).toBe(0);
+      expect((await ctl(`${create} --aggregation-rule=,a=b,c=d`)).code).toBe(0);
       const { body } = await on.server.get(`/apis/${rbac}/v1/clusterroles/${name}`);
       expect(body.aggregationRule).toEqual({
         clusterRoleSelectors: [{ matchLabels: { a: 'b', c: 'd' } }],

@@ -177,6 +177,10 @@ describe.each(dialectNames)('CLIENT-1: cordon, drain, and taint, dialect %s', as
         'invalid argument "x" for "--grace-period" flag: ' +
           'strconv.ParseInt: parsing "x": invalid syntax',
       ],
+      [
+        `drain ${node} -v 0x2`,
+        'invalid argument "0x2" for "-v, --v" flag: strconv.ParseInt: parsing "0x2": invalid syntax',
+      ],
       [`drain ${node} --timeout`, 'flag needs an argument: --timeout'],
     ] as const) {
       const err = `Error: ${message}\nSee 'svcctl drain --help' for usage.\n`;

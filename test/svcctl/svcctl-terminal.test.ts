@@ -118,6 +118,14 @@ describe('CLIENT-1: svcctl on a terminal', async () => {
     await expect.poll(() => waiting.out()).toBe('configmap/x condition met\n');
     expect(await waiting.stop()).toBe(0);
     expect(waiting.err().endsWith('\r\u001b[K')).toBe(true);
+    const creation = home.start(`wait cm/none --for=create -n ${namespace}`);
+    await expect
+      .poll(() => {
+        clock.skip(1_000);
+        return creation.err();
+      })
+      .toContain('waiting for configmaps/none … ');
+    expect(await creation.stop()).toBe(130);
   });
 
   test('CLIENT-1: get -w -o diff prints changes as diffs', async () => {

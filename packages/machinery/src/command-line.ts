@@ -197,6 +197,14 @@ export function integerFlag(
   throw new FlagError(problemText({ code: 'number', parser: 'ParseInt', text, problem }));
 }
 
+/** Parses the level of a log: decimal digits, in 31 bits. Throws FlagError with Go's reason. */
+export function levelFlag(text: string, parser: 'ParseInt' | 'ParseUint'): string {
+  const isNumber = (parser === 'ParseInt' ? /^[-+]?\d+$/ : /^\d+$/).test(text);
+  if (isNumber && Math.abs(Number(text)) < 2 ** 31) return text;
+  const problem = isNumber ? 'range' : 'syntax';
+  throw new FlagError(problemText({ code: 'number', parser, text, problem }));
+}
+
 /** A field of comma-separated values, which double quotes may enclose; they repeat inside. */
 const csvField = /"([^"]*(?:""[^"]*)*)"|[^",\n]*/y;
 

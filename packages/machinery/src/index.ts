@@ -161,6 +161,7 @@ export {
   FlagError,
   type FlagForm,
   integerFlag,
+  levelFlag,
   listFlag,
   pairsFlag,
   parseCommandLine,

@@ -4,6 +4,7 @@ import {
   FlagError,
   type FlagForm,
   integerFlag,
+  levelFlag,
   listFlag,
   pairsFlag,
   parseCommandLine,
@@ -18,8 +19,20 @@ import { CliError } from './io.ts';
 export interface FlagSpec {
   readonly name: string;
   readonly short?: string;
-  /** `items` and `pairs` are separated by commas; of a `list`, each value is one item. */
-  readonly type: 'boolean' | 'text' | 'list' | 'items' | 'pairs' | 'integer' | 'duration';
+  /**
+   * `items` and `pairs` are separated by commas, which quotes may enclose, and `labels` by any
+   * comma; of a `list`, each value is one item.
+   */
+  readonly type:
+    | 'boolean'
+    | 'text'
+    | 'list'
+    | 'items'
+    | 'labels'
+    | 'pairs'
+    | 'integer'
+    | 'level'
+    | 'duration';
   /** The size of an integer; 64 if absent. */
   readonly bits?: 32 | 64;
   readonly bare?: string;
@@ -88,15 +101,26 @@ function formOf({ name, short, type, bits, bare }: FlagSpec): FlagForm {
       return { ...form, bare: 'true', read: (text) => [String(booleanFlag(text))] };
     case 'integer':
       return { ...form, read: (text) => [String(integerFlag(text, { bits }))] };
+    case 'level':
+      return { ...form, read: (text) => [levelFlag(text, 'ParseInt')] };
     case 'duration':
       return { ...form, read: (text) => [String(durationFlag(text))] };
     case 'items':
       return { ...form, read: listFlag };
+    case 'labels':
+      return { ...form, read: labelsFlag };
     case 'pairs':
       return { ...form, read: (text) => pairsFlag(text).map((pair) => pair.join('=')) };
     default:
       return form;
   }
+}
+
+/** Splits `a=b,c=d` at its commas. Throws FlagError with kubectl's reason for an item without `=`. */
+function labelsFlag(text: string): readonly string[] {
+  const pairs = text.split(',').filter((pair) => pair !== '');
+  if (pairs.every((pair) => pair.includes('='))) return pairs;
+  throw new FlagError('malformed pair, expect string=string');
 }
 
 /**

@@ -81,7 +81,7 @@ export const globalFlags: readonly FlagSpec[] = [
   {
     name: 'v',
     short: 'v',
-    type: 'integer',
+    type: 'level',
     help: 'Verbosity: 5 logs expired watches, 6 requests, 7 headers',
   },
   { name: 'help', short: 'h', type: 'boolean', help: 'Show help' },

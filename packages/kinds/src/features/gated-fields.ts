@@ -8,6 +8,8 @@ import type { Features, GateName } from './features.ts';
  */
 export interface GatedFields {
   readonly gates: readonly GateName[];
+  /** A gate that, enabled, suffices. */
+  readonly unless?: GateName;
   /**
    * Paths of dropped members: `spec.rules[].failIndex` drops that member of each item. Bars
    * separate the alternatives of a step: `spec.containers|initContainers[].resizePolicy`.
@@ -46,6 +48,7 @@ export function droppingFields(
 ): DropFields | undefined {
   const off = tables
     .filter(({ gates }) => !gates.every((gate) => features.enabled(gate)))
+    .filter(({ unless }) => unless === undefined || !features.enabled(unless))
     .map(
       ({ drop, usedBy = drop, on, adjust }): DisabledFields => ({
         ...(adjust === undefined ? {} : { adjust }),

@@ -48,7 +48,15 @@ const tables = {
     { gates: ['ServiceTrafficDistribution'], drop: ['spec.trafficDistribution'] },
     { gates: ['LoadBalancerIPMode'], drop: ['status.loadBalancer.ingress[].ipMode'] },
   ],
-  Node: [{ gates: ['SupplementalGroupsPolicy'], drop: ['status.features'], on: 'create' }],
+  Node: [
+    { gates: ['SupplementalGroupsPolicy'], drop: ['status.features'], on: 'create' },
+    {
+      gates: ['RecursiveReadOnlyMounts'],
+      unless: 'UserNamespacesSupport',
+      drop: ['status.runtimeHandlers'],
+      on: 'create',
+    },
+  ],
   PersistentVolume: [
     { gates: ['VolumeAttributesClass'], drop: ['spec.volumeAttributesClassName'] },
   ],

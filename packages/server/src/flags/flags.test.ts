@@ -17,6 +17,8 @@ const table = {
   wait: { group: 'g', type: 'duration', default: '5m', help: 'h' },
   rate: { group: 'g', type: 'float', default: '.5', help: 'h' },
   level: { group: 'g', type: 'int', default: '0', help: 'h', shorthand: 'v' },
+  log: { group: 'g', type: 'level', default: '0', help: 'h' },
+  address: { group: 'g', type: 'ip', default: '', help: 'h' },
 } as const satisfies FlagTable;
 
 describe('joinFlagTables', () => {
@@ -57,7 +59,15 @@ describe('parseFlags', () => {
     [['--list="b,c",d', '--list=', '--list="e""f"\ng'], { list: ['b,c', 'd', 'e"f'] }],
     [['--wait=1.5s'], { wait: 1500 }],
     [['--wait=-2s', '--rate=1e2'], { wait: -2000, rate: 100 }],
-    [['--', ''], { name: 'x' }],
+    ...Object.entries({
+      '0x1.8p3': 12,
+      '-0x_1.8P-1': -0.75,
+      '1_000.5': 1000.5,
+      '+Inf': Number.POSITIVE_INFINITY,
+      nan: Number.NaN,
+    }).map(([text, rate]): [string[], object] => [[`--rate=${text}`], { rate }]),
+    [['--log=04', '--address= ::1 '], { log: 4, address: '::1' }],
+    [['--', ''], { name: 'x', address: '' }],
   ])('%j', (args, expected) => {
     expect(parseFlags(table, args).values).toMatchObject(expected);
   });
@@ -92,6 +102,15 @@ describe('parseFlags', () => {
     [['--level=08'], 'strconv.ParseInt: parsing "08": invalid syntax'],
     [['--level=9223372036854775808'], 'value out of range'],
     [['--rate=1e400'], 'strconv.ParseFloat: parsing "1e400": value out of range'],
+    ...['0x10', '0x.p1', '1__0', '_1', '1_', '1_e5', '1._5', '+nan', ''].map(
+      (text): [string[], string] => [[`--rate=${text}`], `parsing "${text}": invalid syntax`],
+    ),
+    [['--rate=0x1p1024'], 'strconv.ParseFloat: parsing "0x1p1024": value out of range'],
+    [['--log=0x2'], 'for "--log" flag: strconv.ParseUint: parsing "0x2": invalid syntax'],
+    [['--log=-1'], 'for "--log" flag: strconv.ParseUint: parsing "-1": invalid syntax'],
+    [['--log=2147483648'], 'strconv.ParseUint: parsing "2147483648": value out of range'],
+    [['--address=x '], 'invalid argument "x " for "--address" flag: failed to parse IP: "x "'],
+    [['--address='], 'invalid argument "" for "--address" flag: failed to parse IP: ""'],
     [['--wait=5'], 'for "--wait" flag: time: missing unit in duration "5"'],
     [['--help=x'], 'invalid argument "x" for "-h, --help" flag: strconv.ParseBool'],
     [['--list=a"b'], 'parse error on line 1, column 2: bare " in non-quoted-field'],
@@ -213,8 +232,7 @@ describe('the options of the server', () => {
     ['--feature-gates=kube:WatchList=true,SizeMemoryBackedVolumes=true', 'do not mix use'],
     ['--feature-gates=kube:WatchList=true,wardle:A=true', 'component not registered: wardle'],
     ['--feature-gates="WatchList=true"', 'unrecognized feature gate: "WatchList'],
-    ['--bind-address=nowhere', 'is not an IP address'],
-    ['--bind-address=', '--bind-address "" is not an IP address'],
+    ['--bind-address=nowhere', 'for "--bind-address" flag: failed to parse IP: "nowhere"'],
     ['--feature-gates=A=true', 'unrecognized feature gate: A'],
     ['--feature-gates=APIResponseCompression=x', 'invalid value of APIResponseCompression=x'],
     ['--plain-http-port=8080 --secure-port=1', '--secure-port contradicts it'],

@@ -8,10 +8,13 @@ import {
   booleanFlag,
   FlagError,
   type FlagForm,
+  formatIpAddress,
   integerFlag,
+  levelFlag,
   listFlag,
   pairsFlag,
   parseCommandLine,
+  parseIpAddress,
   problemText,
 } from '@wheelhouse/machinery';
 import { durationFlag } from '@wheelhouse/schema';
@@ -20,7 +23,9 @@ export { FlagError } from '@wheelhouse/machinery';
 
 type FlagType =
   | 'string'
+  | 'ip'
   | 'int'
+  | 'level'
   | 'float'
   | 'bool'
   | 'duration'
@@ -89,13 +94,17 @@ export function flagsIn<const Table extends Readonly<Record<string, FlagDeclarat
 const unsetTexts: Readonly<Partial<Record<FlagType, string>>> = {
   bool: 'false',
   int: '0',
+  level: '0',
   float: '0',
   duration: '0s',
 };
 
 interface ValueTypes {
   string: string;
+  /** Empty if the flag is absent and has no default. */
+  ip: string;
   int: number;
+  level: number;
   float: number;
   bool: boolean;
   /** Milliseconds. */
@@ -185,7 +194,7 @@ function readVersion(text: string): readonly string[] {
 }
 
 function defaultItems({ type, default: initial }: FlagDefinition): readonly string[] {
-  return initial === '' && plurals.has(type) ? [] : readers[type](initial);
+  return initial === '' && (type === 'ip' || plurals.has(type)) ? [] : readers[type](initial);
 }
 
 function checkOnly(options: {
@@ -229,7 +238,9 @@ const plurals: ReadonlySet<FlagType> = new Set(['list', 'each', 'map', 'pair', '
 /** Return the items of one value of a flag, by its type. Throw FlagError with a reason. */
 const readers: Readonly<Record<FlagType, (text: string) => readonly string[]>> = {
   string: (text) => [text],
+  ip: ipFlag,
   int: (text) => [String(integerFlag(text))],
+  level: (text) => [levelFlag(text, 'ParseUint')],
   float: (text) => [floatFlag(text)],
   bool: (text) => [String(booleanFlag(text))],
   duration: (text) => [String(durationFlag(text))],
@@ -248,14 +259,39 @@ function typedValue(type: FlagType, items: readonly string[]): unknown {
   if (type === 'list' || type === 'each') return Object.freeze([...items]);
   if (plurals.has(type)) return new Map(items.map(pairOf));
   const last = items.at(-1) ?? '';
-  if (type === 'string') return last;
+  if (type === 'string' || type === 'ip') return last;
   if (type === 'bool') return last === 'true';
   return type === 'duration' ? Number(last) / 1e6 : Number(last);
 }
 
+/** As in Go, blanks may surround an address. */
+function ipFlag(text: string): readonly string[] {
+  const address = parseIpAddress(text.trim());
+  if (address !== undefined) return [formatIpAddress(address)];
+  throw new FlagError(`failed to parse IP: ${JSON.stringify(text)}`);
+}
+
+const decimalForm = /^(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i;
+const hexadecimalForm = /^0x(?=\.?[\da-f])([\da-f]*)\.?([\da-f]*)p([+-]?\d+)$/i;
+
+// An underscore separates two digits, or follows the prefix.
+const decimalSeparator = /(?<=\d)_(?=\d)/g;
+const hexadecimalSeparator = /(?<=^0x|[\da-f])_(?=[\da-f])/gi;
+
+/** Parses a number as Go does: `1_000`, `0x1p-3`, `inf`, and `nan` are valid. */
 function floatFlag(text: string): string {
-  const isNumber = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(text);
-  if (isNumber && Number.isFinite(Number(text))) return text;
+  if (/^nan$/i.test(text)) return 'NaN';
+  const [, sign = '', written = ''] = /^([+-]?)(.*)$/s.exec(text) ?? [];
+  if (/^inf(?:inity)?$/i.test(written)) return `${sign}Infinity`;
+  const separator = /^0x/i.test(written) ? hexadecimalSeparator : decimalSeparator;
+  const digits = written.replace(separator, '');
+  const [, whole = '', fraction = '', power] = hexadecimalForm.exec(digits) ?? [];
+  const size =
+    power === undefined
+      ? Number(digits)
+      : Number(`0x${whole}${fraction}`) * 2 ** (Number(power) - 4 * fraction.length);
+  const isNumber = power !== undefined || decimalForm.test(digits);
+  if (isNumber && Number.isFinite(size)) return `${sign}${size}`;
   const problem = isNumber ? 'range' : 'syntax';
   throw new FlagError(problemText({ code: 'number', parser: 'ParseFloat', text, problem }));
 }

@@ -47,7 +47,7 @@ export const logsCommand: Command = {
       help: 'Number of last lines; -1 for all (default: all, or 10 with a selector)',
     },
     { name: 'limit-bytes', type: 'integer', help: 'Maximum number of bytes to read' },
-    podTimeoutFlag,
+    podTimeoutFlag('20s'),
     { name: 'ignore-errors', type: 'boolean', help: 'Continue with other logs if one fails' },
     {
       name: 'max-log-requests',

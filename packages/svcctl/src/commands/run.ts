@@ -11,7 +11,7 @@ import { nameOf, namespaceOf } from '../objects.ts';
 import { reportObject } from '../output/output.ts';
 import { resourceOfObject, type Target, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
-import { podTimeoutMs } from '../streams/pods.ts';
+import { podTimeoutFlag, podTimeoutMs } from '../streams/pods.ts';
 
 export const runCommand: Command = {
   name: 'run',
@@ -45,11 +45,7 @@ export const runCommand: Command = {
     { name: 'rm', type: 'boolean', help: 'Delete the pod after it ends; requires --attach' },
     { name: 'quiet', short: 'q', type: 'boolean', help: 'Print only what the container prints' },
     { name: 'leave-stdin-open', type: 'boolean', help: 'Do not wait for the end of the pod' },
-    {
-      name: 'pod-running-timeout',
-      type: 'duration',
-      help: 'How long to wait for the pod to run (1m)',
-    },
+    podTimeoutFlag('1m'),
   ],
   async run(session, args) {
     const { flags } = session;

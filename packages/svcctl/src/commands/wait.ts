@@ -18,7 +18,7 @@ import {
   type Target,
   targetPath,
 } from '../selection.ts';
-import type { Session } from '../session.ts';
+import { killedExitCode, type Session } from '../session.ts';
 import { withProgress } from '../terminal.ts';
 import { followObject } from '../watch.ts';
 
@@ -178,6 +178,10 @@ async function waitFor(
       if (state.type === 'absent' && condition.type !== 'create') await read();
     }
   } catch (error) {
+    // As in kubectl, an interrupt ends this wait like a signal, and the others with an error.
+    if (condition.type === 'create' && session.io.signal.aborted) {
+      session.interruptExitCode = killedExitCode;
+    }
     if (!deadline.isOver() || error instanceof ApiError) throw error;
     const on = condition.type === 'create' ? '' : ` on ${label}`;
     throw new CliError(`timed out waiting for the condition${on}`);

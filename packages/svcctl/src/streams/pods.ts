@@ -16,11 +16,12 @@ export const containerFlag = {
 } as const;
 
 /** The flag that limits the wait for a Pod to run. */
-export const podTimeoutFlag = {
-  name: 'pod-running-timeout',
-  type: 'duration',
-  help: 'How long to wait for a pod (1m, or 20s for logs)',
-} as const;
+export const podTimeoutFlag = (usual: string) =>
+  ({
+    name: 'pod-running-timeout',
+    type: 'duration',
+    help: `How long to wait until a pod runs: 5s, 2m (${usual})`,
+  }) as const;
 
 /** The limit of `--pod-running-timeout` in milliseconds. Throws CliError unless it is positive. */
 export function podTimeoutMs({ flags, words: [command = ''] }: Session): number {

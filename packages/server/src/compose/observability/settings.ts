@@ -204,8 +204,7 @@ const logFlags = flagsIn('Logs', {
     help: 'Verbosity per source file; not supported.',
   },
   v: {
-    type: 'int',
-    range: 'not negative',
+    type: 'level',
     shorthand: 'v',
     help: 'Verbosity of the log.',
   },

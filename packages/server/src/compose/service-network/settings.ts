@@ -51,7 +51,7 @@ const serviceNetworkFlags = flagsIn('Misc', {
 });
 
 /** The endpoints of the server's own Service have the advertised address. */
-type AdvertiseFlag = { readonly 'advertise-address': { readonly type: 'string' } & FlagDefinition };
+type AdvertiseFlag = { readonly 'advertise-address': { readonly type: 'ip' } & FlagDefinition };
 
 /** Addresses and ports of Services, and the Service of the server itself. */
 export const serviceNetworkFeature: Feature<

@@ -125,7 +125,7 @@ const tlsFlags = flagsIn('Secure serving', {
 /** Flags of the listener. */
 const servingFlags = flagsIn('Secure serving', {
   'bind-address': {
-    type: 'string',
+    type: 'ip',
     default: '0.0.0.0',
     help: 'The IP address to listen on for --secure-port; 0.0.0.0 and :: listen on all interfaces.',
   },
@@ -174,7 +174,7 @@ const servingFlags = flagsIn('Secure serving', {
   },
   'advertise-address': {
     group: 'Generic',
-    type: 'string',
+    type: 'ip',
     help: 'The IP address at which others reach the server, added to the serving certificate; the bind address when empty.',
   },
   'external-hostname': {
@@ -218,12 +218,6 @@ export const servingFeature: Feature<typeof servingFlags, ServingSettings, DataD
   flags: servingFlags,
   settings(values, { specifiedFlags }) {
     checkPlainHttp(values, specifiedFlags);
-    for (const name of ['bind-address', 'advertise-address'] as const) {
-      const isOmitted = name === 'advertise-address' && values[name] === '';
-      if (!isOmitted && ipVersion(values[name]) === 0) {
-        throw new FlagError(`--${name} ${JSON.stringify(values[name])} is not an IP address`);
-      }
-    }
     const advertised = values['advertise-address'];
     const externalHost = values['external-hostname'];
     return {

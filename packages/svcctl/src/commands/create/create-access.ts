@@ -10,7 +10,7 @@ import {
 } from '../../create-object.ts';
 import { NoResourceError } from '../../errors.ts';
 import type { FlagSpec } from '../../flags.ts';
-import { CliError, CommandLineError } from '../../io.ts';
+import { CliError } from '../../io.ts';
 import { textAt, withGroup } from '../../objects.ts';
 import { outputFlags, printerOf } from '../../output/output.ts';
 import type { Session } from '../../session.ts';
@@ -302,16 +302,9 @@ async function createAggregatedRole(session: Session, metadata: JsonObject): Pro
     );
   }
   const matchLabels: JsonObject = {};
-  for (const pair of distinctWords(session, 'aggregation-rule')) {
-    const equals = pair.indexOf('=');
-    if (equals <= 0) {
-      throw new CommandLineError(
-        `invalid argument ${JSON.stringify(pair)} for "--aggregation-rule" flag: ` +
-          'malformed pair, expect string=string\n' +
-          "See 'svcctl create clusterrole --help' for usage.",
-      );
-    }
-    setMember(matchLabels, pair.slice(0, equals), pair.slice(equals + 1));
+  for (const pair of session.flags.list('aggregation-rule')) {
+    const [key = '', ...value] = pair.split('=');
+    setMember(matchLabels, key.trim(), value.join('=').trim());
   }
   return {
     aggregationRule: { clusterRoleSelectors: [{ matchLabels }] },
@@ -381,14 +374,15 @@ const clusterRoleCommand: Command = {
   flags: [
     ...roleFlags,
     { name: 'non-resource-url', type: 'items', help: 'Paths that the rule applies to' },
-    { name: 'aggregation-rule', type: 'items', help: 'KEY=VALUE labels of roles to aggregate' },
+    { name: 'aggregation-rule', type: 'labels', help: 'KEY=VALUE labels of roles to aggregate' },
   ],
   async run(session, args) {
     const metadata = { name: requireName(session, args) };
     const errorMessage = 'one of resource or nonResourceURL must be specified';
-    const role = session.flags.has('aggregation-rule')
-      ? await createAggregatedRole(session, metadata)
-      : await createRole(session, { kind: 'ClusterRole', metadata, errorMessage });
+    const role =
+      session.flags.list('aggregation-rule').length > 0
+        ? await createAggregatedRole(session, metadata)
+        : await createRole(session, { kind: 'ClusterRole', metadata, errorMessage });
     return createObject(session, role);
   },
 };

@@ -22,7 +22,7 @@ import {
 
 const streamFlags = [
   containerFlag,
-  podTimeoutFlag,
+  podTimeoutFlag('1m'),
   { name: 'stdin', short: 'i', type: 'boolean', help: 'Pass standard input to the container' },
   { name: 'tty', short: 't', type: 'boolean', help: 'Allocate a terminal' },
   { name: 'quiet', short: 'q', type: 'boolean', help: 'Print only what the container prints' },

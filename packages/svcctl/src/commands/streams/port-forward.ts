@@ -44,7 +44,7 @@ export const portForwardCommand: Command = {
   usage: 'TYPE/NAME [LOCAL_PORT:]REMOTE_PORT [...]',
   flags: [
     { name: 'address', type: 'items', help: 'Addresses to listen on (localhost)' },
-    podTimeoutFlag,
+    podTimeoutFlag('1m'),
   ],
   async run(session, args) {
     const [word, ...ports] = args;
