@@ -8,7 +8,7 @@ import {
   setMember,
 } from '@wheelhouse/machinery';
 import { JsonError } from './decode-limits.ts';
-import { pairedSurrogatesSteps } from './surrogates.ts';
+import { pairedSurrogatesSteps } from './json-pieces.ts';
 import { TextWindows } from './text-windows.ts';
 
 const numberPattern = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;

@@ -18,8 +18,7 @@ import {
 import type { EarlierValues } from '@wheelhouse/schema';
 import { bodyValuesMax, JsonError, TooManyValues } from './decode-limits.ts';
 import { exactJsonSteps, parseExactJson, syntaxErrorSteps } from './json-exact.ts';
-import { countMembers, parseInPieces, stringEnd } from './json-pieces.ts';
-import { pairedSurrogatesSteps } from './surrogates.ts';
+import { countMembers, pairedSurrogatesSteps, parseInPieces, stringEnd } from './json-pieces.ts';
 import { isUtf8Steps } from './text-windows.ts';
 
 export { JsonError } from './decode-limits.ts';

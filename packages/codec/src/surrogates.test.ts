@@ -1,7 +1,7 @@
 import { runInOnePiece } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import { decodeJson } from './json.ts';
-import { pairedSurrogatesSteps } from './surrogates.ts';
+import { pairedSurrogatesSteps } from './json-pieces.ts';
 
 const paired = (json: string) => runInOnePiece(pairedSurrogatesSteps(Buffer.from(json))).toString();
 

@@ -7,8 +7,7 @@ import {
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { randomOf } from '@wheelhouse/machinery';
 import { afterEach, describe, expect, test } from 'vitest';
-import { ClientConnection, requestHead } from './client-connection.ts';
-import type { ClientStream } from './client-stream.ts';
+import { ClientConnection, type ClientStream, requestHead } from './client-connection.ts';
 import { writeHead } from './output.ts';
 import { errorCode, flag, frameHeadBytes, frameType, preface, setting } from './protocol.ts';
 

@@ -1,7 +1,5 @@
 import type { Socket } from 'node:net';
 import { listen, reportFault } from '@wheelhouse/machinery';
-import { ByteQueue } from './byte-buffers.ts';
-import { type AnswerReceiver, ClientStream } from './client-stream.ts';
 import {
   acknowledgeSettings,
   onlyWord,
@@ -26,7 +24,8 @@ import {
   violation,
 } from './frame-reader.ts';
 import { type FieldSink, HpackDecoder } from './hpack-decoder.ts';
-import { Output, type OutputOwner } from './output.ts';
+import { addField, addNoTable } from './message-heads.ts';
+import { ByteQueue, Output, type OutputOwner, type OutputStream } from './output.ts';
 import {
   ConnectionError,
   defaultWindowBytes,
@@ -39,7 +38,6 @@ import {
   streamIdMax,
   windowBytesMax,
 } from './protocol.ts';
-import { addField, addNoTable } from './response-head.ts';
 import { ReceiveWindow, StreamTable } from './stream.ts';
 
 const headerTableBytes = 4096;
@@ -446,3 +444,78 @@ class AnswerFields implements FieldSink {
     this.values.set(name, value);
   }
 }
+
+/** Receives the answer to a request. Nothing follows `end` or `cut`. */
+export interface AnswerReceiver {
+  /** Called with the headers of the answer, and with its trailers. */
+  fields(fields: ReadonlyMap<string, string>): void;
+  piece(bytes: Buffer): void;
+  /** Called when the whole answer has arrived. */
+  end(): void;
+  /**
+   * Called when the stream is reset or the connection is lost.
+   * @param code of RFC 9113, section 7: REFUSED_STREAM if the server has not processed the request
+   */
+  cut(code: number): void;
+}
+
+/** A stream of a client's connection: the request's body that is left, and the state of both sides. */
+export class ClientStream implements OutputStream {
+  /** Set when the request is sent; 0 while it waits for another one to end. */
+  id = 0;
+  readonly receiver: AnswerReceiver;
+  /** The encoded headers of the request. */
+  readonly head: Buffer;
+  readonly window: ReceiveWindow;
+  readonly ending: boolean;
+  readonly mustNotify = false;
+  readonly resetsAtEnd = false;
+  sendWindow = 0;
+  isReady = false;
+  endSent = false;
+  finished = false;
+  aborted = false;
+  nextInTable: ClientStream | undefined;
+  #body: Buffer;
+  #sent = 0;
+
+  constructor(options: {
+    readonly head: Buffer;
+    readonly body: Buffer;
+    readonly ends: boolean;
+    readonly windowBytes: number;
+    readonly receiver: AnswerReceiver;
+  }) {
+    this.head = options.head;
+    this.#body = options.body;
+    this.ending = options.ends;
+    this.window = new ReceiveWindow(options.windowBytes);
+    this.receiver = options.receiver;
+  }
+
+  get pendingBytes(): number {
+    return this.#body.length - this.#sent;
+  }
+
+  get canSend(): boolean {
+    if (this.aborted || this.endSent) return false;
+    return this.pendingBytes > 0 ? this.sendWindow > 0 : this.ending;
+  }
+
+  take(target: Buffer, at: number, bytes: number): void {
+    this.#body.copy(target, at, this.#sent, this.#sent + bytes);
+    this.#sent += bytes;
+    this.sendWindow -= bytes;
+  }
+
+  /** Releases the rest of the body. */
+  abort(): void {
+    this.aborted = true;
+    this.#body = none;
+    this.#sent = 0;
+  }
+
+  notifyDrained(): void {}
+}
+
+const none = Buffer.alloc(0);

@@ -1,4 +1,4 @@
-import { ByteQueue } from './byte-buffers.ts';
+import { ByteQueue } from './output.ts';
 import {
   ConnectionError,
   errorCode,

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { ByteQueue } from './byte-buffers.ts';
 import { fault, HpackDecoder } from './hpack-decoder.ts';
+import { addField, addFields, addNoTable, addStatus } from './message-heads.ts';
+import { ByteQueue } from './output.ts';
 import { ConnectionError, errorCode } from './protocol.ts';
-import { addField, addFields, addNoTable, addStatus } from './response-head.ts';
 
 type Field = readonly [name: string, value: string, faults?: number];
 

@@ -26,6 +26,7 @@ import {
   violation,
 } from './frame-reader.ts';
 import { HpackDecoder } from './hpack-decoder.ts';
+import { addContinue, addResponseHead, RequestHead } from './message-heads.ts';
 import { Output, type OutputOwner } from './output.ts';
 import { type ConnectionHost, PeerConnection } from './peer-connection.ts';
 import {
@@ -38,8 +39,6 @@ import {
   streamIdMax,
   windowBytesMax,
 } from './protocol.ts';
-import { RequestHead } from './request-head.ts';
-import { addContinue, addResponseHead } from './response-head.ts';
 import {
   ClosedStreams,
   ending,

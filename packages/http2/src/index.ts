@@ -1,8 +1,8 @@
 /** HTTP/2 over a socket (RFC 9113, RFC 7541): the server side, and a client for calls. */
 
-export { ByteCollector } from './byte-buffers.ts';
+export { ByteCollector } from './byte-collector.ts';
+export type { AnswerReceiver, ClientStream } from './client-connection.ts';
 export { ClientConnection, type ClientConnectionHost, requestHead } from './client-connection.ts';
-export type { AnswerReceiver, ClientStream } from './client-stream.ts';
 export { Http2Connection } from './http2-connection.ts';
 export { queueBytesMin } from './output.ts';
 export { type ConnectionHost, PeerConnection } from './peer-connection.ts';

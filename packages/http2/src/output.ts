@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net';
 import { contained, type MemoryAccount, reportFault } from '@wheelhouse/machinery';
-import { ByteQueue } from './byte-buffers.ts';
 import {
   defaultWindowBytes,
   errorCode,
@@ -362,3 +361,34 @@ const flushAll = contained(flushing, () => {
 });
 
 const afterMicrotasks = contained(flushing, () => process.nextTick(flushAll));
+
+/** A growing buffer of bytes that are appended individually and taken all at once. */
+export class ByteQueue {
+  bytes: Buffer = none;
+  length = 0;
+
+  /** Makes room for `more` bytes after `length`. The caller writes them and advances `length`. */
+  reserve(more: number): void {
+    const needed = this.length + more;
+    if (needed <= this.bytes.length) return;
+    const grown = Buffer.allocUnsafeSlow(Math.max(firstBytes, 2 * this.bytes.length, needed));
+    this.bytes.copy(grown, 0, 0, this.length);
+    this.bytes = grown;
+  }
+
+  /** Moves all bytes to `target` at `at`; returns the position after them. */
+  moveTo(target: Buffer, at: number): number {
+    const { bytes, length } = this;
+    if (length > loopBytesMax) bytes.copy(target, at, 0, length);
+    else for (let index = 0; index < length; index += 1) target[at + index] = bytes[index] ?? 0;
+    this.length = 0;
+    if (bytes.length > keptBytesMax) this.bytes = none;
+    return at + length;
+  }
+}
+
+const none = Buffer.alloc(0);
+const firstBytes = 256;
+const keptBytesMax = 4096;
+/** Up to this size a loop is faster than a native copy. */
+const loopBytesMax = 256;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { RequestHead } from './request-head.ts';
+import { RequestHead } from './message-heads.ts';
 import { ClosedStreams, ending, Http2Stream, type StreamHost, StreamTable } from './stream.ts';
 
 const host: StreamHost = {

@@ -6,10 +6,10 @@ import {
   type MemoryAccount,
   type ResponseHeaders,
 } from '@wheelhouse/machinery';
-import { ByteCollector } from './byte-buffers.ts';
+import { ByteCollector } from './byte-collector.ts';
+import type { RequestHead } from './message-heads.ts';
 import type { OutputStream } from './output.ts';
 import { errorCode } from './protocol.ts';
-import type { RequestHead } from './request-head.ts';
 
 /** The source of a request body: a Node stream for HTTP/1.1, an Http2Stream for HTTP/2. */
 export interface BodySource extends BodyStream {

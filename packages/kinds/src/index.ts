@@ -143,8 +143,10 @@ export {
   type Allocation,
   type AllocationOutcome,
   type ApiVerb,
+  apiVersionIn,
   type CatalogueSnapshot,
   type ColumnDef,
+  fromStorage,
   type MaybeSteps,
   type ResourceDef,
   type StorageDef,
@@ -152,17 +154,13 @@ export {
   type Strategy,
   type StrategyContext,
   type SubresourceDef,
+  servesStoredForm,
   subresourcesOf,
+  toStorage,
   type VersionDef,
+  versionNamed,
 } from './resource-def.ts';
 export { same, tokenLifetimeErrors } from './rules/checks.ts';
 export { ensure, objectAt, objectsAt } from './rules/fill.ts';
 export { currentMinor, type Removal, releaseName } from './rules/life.ts';
 export { schemaOf } from './schema-of.ts';
-export {
-  apiVersionIn,
-  fromStorage,
-  servesStoredForm,
-  toStorage,
-  versionNamed,
-} from './version-forms.ts';

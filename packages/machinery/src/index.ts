@@ -69,19 +69,16 @@ export {
   systemErrorCode,
   whenAborted,
 } from './base/faults.ts';
-export { nextTurn, random, randomBelow, randomUuid } from './base/host.ts';
+export { nextTurn, type Random, random, randomBelow, randomOf, randomUuid } from './base/host.ts';
 export { acceptsCoding, parseWebSocketProtocols, redactSecrets } from './base/http-text.ts';
-export {
-  copyIntegralFloats,
-  type IntegralFloats,
-  integralFloatsOf,
-  isIntegralFloat,
-  recordIntegralFloats,
-} from './base/integral-floats.ts';
 export {
   cloneJson,
   cloneJsonSteps,
+  copyIntegralFloats,
   definedMembers,
+  type IntegralFloats,
+  integralFloatsOf,
+  isIntegralFloat,
   isLight,
   isObject,
   type JsonArray,
@@ -95,6 +92,7 @@ export {
   member,
   objectsOf,
   parseJson,
+  recordIntegralFloats,
   Stride,
   setMember,
   stringsOf,
@@ -137,7 +135,6 @@ export {
   orderedMapSteps,
   orderedMapValues,
 } from './base/ordered-map.ts';
-export { type Random, randomOf } from './base/random.ts';
 export { isInSlab, Slab } from './base/slab.ts';
 export { checkServerNames, legacyNameCode, trustOptions } from './base/trust.ts';
 export {

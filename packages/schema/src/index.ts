@@ -8,7 +8,14 @@ export {
   pruneValue,
 } from './decode/custom-object.ts';
 export type { DecodeSource, Spellings } from './decode/decode-context.ts';
-export { DecodeError, exceedsDepth, maxDepth } from './decode/decode-context.ts';
+export {
+  DecodeError,
+  exceedsDepth,
+  isOmittedEmpty,
+  maxDepth,
+  removeOmitted,
+  restoreOmitted,
+} from './decode/decode-context.ts';
 export {
   copyDecoded,
   copyDecodedSteps,
@@ -22,7 +29,6 @@ export {
   type EmbeddedRules,
   validateEmbedded,
 } from './decode/embedded.ts';
-export { isOmittedEmpty, removeOmitted, restoreOmitted } from './decode/omitted-empty.ts';
 export { type EarlierValues, mergeRepeatedSteps } from './decode/repeated-members.ts';
 export { childPath, FoundPaths, indexPath, keyPath } from './field-paths.ts';
 export { schemaFromOpenApi } from './from-openapi.ts';

@@ -27,6 +27,7 @@ import {
 } from './observe/request-observers.ts';
 import type { Tracer } from './observe/tracing.ts';
 import type { Permit } from './registry/permit.ts';
+import { requestTimeMs } from './request/options.ts';
 import { attributesOf, parseRequest, type RequestInfo } from './request/parse-request.ts';
 import {
   type Admitted,
@@ -211,7 +212,7 @@ export class RequestLifecycle {
     return this.#state;
   }
 
-  /** @throws 400 for a malformed `?timeout` */
+  /** Sets the deadline of an ordinary request. Throws 400 for a malformed `?timeout`. */
   receive(from: Arrived, info: RequestInfo): Received {
     const next: Received = {
       phase: 'received',
@@ -223,7 +224,9 @@ export class RequestLifecycle {
       deadline: from.deadline,
       info,
     };
-    this.#pass('receive', from, next);
+    this.#advance('receive', from, next);
+    this.#setDeadline(next);
+    this.#observers.notifyGate('receive', next);
     return next;
   }
 
@@ -255,7 +258,8 @@ export class RequestLifecycle {
   }
 
   admit(from: Authenticated, seat: GrantedSeat): Admitted {
-    const { flowClass } = seat;
+    const { flowClass, arrivalMs } = seat;
+    const admittedMs = seat.startMs ?? this.#context.clock.monotonic();
     const next: Admitted = {
       phase: 'admitted',
       exchange: from.exchange,
@@ -272,9 +276,10 @@ export class RequestLifecycle {
       audit: from.audit,
       recordedMs: from.recordedMs,
       seat,
-      admittedMs: seat.startMs ?? this.#context.clock.monotonic(),
+      admittedMs,
     };
     this.#pass('admit', from, next);
+    if (arrivalMs !== undefined) from.deadline.addOthersMs(admittedMs - arrivalMs);
     return next;
   }
 
@@ -406,6 +411,14 @@ export class RequestLifecycle {
     const { auditId, deadline } = state.last;
     metrics.countAfterTimeout(deadline.kind, ending);
     logger.warn('a request kept running after its timeout', { auditId, outcome: ending });
+  }
+
+  /** `finish` and `fail` remove the deadline, and so does its expiry. */
+  #setDeadline({ info, deadline, startMs }: Received): void {
+    if (isLongRunning(info)) return;
+    const { deadlines, limits } = this.#context;
+    deadline.dueMs = startMs + requestTimeMs(info.query, limits.requestTimeoutMs);
+    deadlines.add(deadline);
   }
 
   #openState(): OpenState | undefined {

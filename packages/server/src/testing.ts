@@ -60,7 +60,6 @@ export {
   parseAbacPolicies,
 } from './gates/authz/abac/abac-authorizer.ts';
 export { loadAuthorizationConfiguration } from './gates/authz/authorization-configuration.ts';
-export type { Attributes } from './gates/authz/contract.ts';
 export { defaultRbac } from './gates/authz/rbac/default-roles.ts';
 export { createRbacAuthorizer } from './gates/authz/rbac/rbac-authorizer.ts';
 export { createWebhookAuthorizer } from './gates/authz/webhook-authorizer.ts';
@@ -72,6 +71,7 @@ export { readLevel, readSchema } from './gates/flowcontrol/settings.ts';
 export { main } from './main.ts';
 export { createHealth } from './observe/health.ts';
 export { createPipeline, type Gates } from './pipeline.ts';
+export type { Attributes } from './registry/permit.ts';
 export {
   type IssuedCertificate,
   issueCertificate,

@@ -17,19 +17,20 @@ import { ipAddress, serviceCidr } from '../networking/service-addresses.ts';
 import { deviceClass } from '../resource/device-class.ts';
 import { resourceClaim, resourceClaimTemplate } from '../resource/resource-claim.ts';
 import { resourceSlice } from '../resource/resource-slice.ts';
-import type {
-  ColumnDef,
-  ResourceDef,
-  Strategy,
-  StrategyContext,
-  SubresourceDef,
-  VersionDef,
+import {
+  apiVersionIn,
+  type ColumnDef,
+  type ResourceDef,
+  type Strategy,
+  type StrategyContext,
+  type SubresourceDef,
+  type VersionDef,
+  versionNamed,
 } from '../resource-def.ts';
 import { currentMinor, type Life, lifeMembers, lifeOf, type Removal } from '../rules/life.ts';
 import { schemaOf } from '../schema-of.ts';
 import { volumeAttributesClass } from '../storage/volume-attributes-class.ts';
 import { storageVersionMigration } from '../storagemigration/storage-version-migration.ts';
-import { apiVersionIn, versionNamed } from '../version-forms.ts';
 import type { OlderKind, OlderVersion } from './contract.ts';
 import { removedKinds } from './removed-kinds.ts';
 import { olderKinds } from './table.ts';

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { FakeClock, programClock, systemClock, wallClock } from './clock.ts';
+import { FakeClock } from '../testing.ts';
+import { programClock, systemClock, wallClock } from './clock.ts';
 
 describe('the wall clock', () => {
   test('TRUST-9: follows changes of the system clock, with a finer resolution', () => {

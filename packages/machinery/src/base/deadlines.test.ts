@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { type Clock, type DeadlineEntry, Deadlines, FakeClock, type Timer } from './clock.ts';
+import { FakeClock } from '../testing.ts';
+import { type Clock, type DeadlineEntry, Deadlines, type Timer } from './clock.ts';
 
 class Operation implements DeadlineEntry {
   place = -1;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { FakeClock } from './clock.ts';
+import { FakeClock } from '../testing.ts';
 import { createExpiringCache, memoized, sharedPromise } from './expiring-cache.ts';
 
 test('a value is cached until it expires', () => {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { FakeClock, MovableClock } from './clock.ts';
+import { FakeClock } from '../testing.ts';
+import { MovableClock } from './clock.ts';
 
 const dayMs = 86_400_000;
 

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { randomOf } from './host.ts';
 import {
   emptyOrderedMap,
   MapOwner,
@@ -10,7 +11,6 @@ import {
   orderedMapSet,
   orderedMapValues,
 } from './ordered-map.ts';
-import { randomOf } from './random.ts';
 
 const seed = Number(process.env.SEED ?? 20260721);
 

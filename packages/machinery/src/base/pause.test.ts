@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { FakeClock, pause } from './clock.ts';
+import { FakeClock } from '../testing.ts';
+import { pause } from './clock.ts';
 
 const where = 'webhook';
 

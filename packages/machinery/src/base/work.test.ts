@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { FakeClock } from './clock.ts';
+import { FakeClock } from '../testing.ts';
 import { Slices, WorkBudget, WorkExceeded } from './work.ts';
 
 test('a budget can be spent to the last step, and its error names the work', () => {

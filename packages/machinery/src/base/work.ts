@@ -124,10 +124,13 @@ function turnsOn(clock: Pick<Clock, 'monotonic'>): SharedTurns {
  */
 export class Slices {
   readonly #turns: SharedTurns;
+  readonly #resumed: (() => void) | undefined;
   #hasPaused = false;
 
-  constructor(clock: Pick<Clock, 'monotonic'>) {
+  /** @param resumed called when `pause` ends; it may throw to abandon the work */
+  constructor(clock: Pick<Clock, 'monotonic'>, resumed?: () => void) {
     this.#turns = turnsOn(clock);
+    this.#resumed = resumed;
   }
 
   /** Starts the slice of this turn, which otherwise starts at the first call of `isOver`. */
@@ -143,7 +146,8 @@ export class Slices {
 
   /** Resolves in a later turn of the event loop, at the start of the next slice. */
   pause(): Promise<void> {
-    return new Promise((resolve) => this.afterPause(resolve));
+    const pause = new Promise<void>((resolve) => this.afterPause(resolve));
+    return this.#resumed === undefined ? pause : pause.then(this.#resumed);
   }
 
   /** Calls `resume` when `pause` would resolve. */
@@ -169,7 +173,7 @@ export function runInSlices<Result>(
   }
 }
 
-/** Decides where long work pauses: `Slices`, or slices that also observe a request. */
+/** Decides where long work pauses. */
 export interface Pace {
   /** Whether the slice is used up. */
   readonly over: boolean;

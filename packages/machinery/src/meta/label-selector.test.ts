@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { randomOf } from '../base/random.ts';
+import { randomOf } from '../base/host.ts';
 import { type LabelOperator, type LabelRequirement, labelMatcher } from './label-selector.ts';
 
 const operators: readonly LabelOperator[] = [

@@ -16,6 +16,7 @@ import type { FoundPaths } from '../field-paths.ts';
 import { bareTypeName } from '../go-wording.ts';
 import { anySchema, type Property, resolved, type Schema } from '../schema.ts';
 import {
+  copyOmitted,
   currentField,
   type DecodeContext,
   DecodeError,
@@ -24,12 +25,14 @@ import {
   enterName,
   failFinally,
   failType,
+  isEmptyCollection,
   newContext,
+  noteOmitted,
   noteUnknown,
+  rememberOmitted,
   type Spellings,
 } from './decode-context.ts';
 import { type StepDecoder, scalarWalker, type TypedWalker } from './decode-scalars.ts';
-import { copyOmitted, isEmptyCollection, noteOmitted, rememberOmitted } from './omitted-empty.ts';
 
 /**
  * Decodes an object and does not modify it. Adds the paths of unknown members, such as

@@ -1,8 +1,8 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import type { Property, Schema } from '../schema.ts';
+import { removeOmitted, restoreOmitted } from './decode-context.ts';
 import { decodeTyped } from './decode-typed.ts';
-import { removeOmitted, restoreOmitted } from './omitted-empty.ts';
 
 const string: Schema = { type: 'string', typed: true };
 const part: Schema = {

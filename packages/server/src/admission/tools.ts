@@ -3,16 +3,14 @@ import {
   type ApiObject,
   type Clock,
   type Dialect,
-  type FieldRequirement,
   forbidden,
-  type LabelRequirement,
   type MaybePromise,
   type MetricRegistry,
   type StatusError,
-  type UserInfo,
 } from '@wheelhouse/machinery';
 import type { CachePool } from '../registry/caches.ts';
 import type { AdmissionCall } from '../registry/contract.ts';
+import type { Attributes, AuthorizationResult } from '../registry/permit.ts';
 import { groupResourceOf, type Registry } from '../registry/registry.ts';
 import type { PluginConfigurations } from './configuration/plugins.ts';
 import type { QuotaLedger } from './quota/quota-ledger.ts';
@@ -38,16 +36,9 @@ export interface ObjectReader {
   each(resource: string, namespace: string): AsyncIterable<ApiObject>;
 }
 
-/** An access that a plugin checks. */
-interface Question {
-  readonly user: UserInfo;
-  readonly verb: string;
-  readonly group: string;
-  readonly resource: string;
-  readonly subresource?: string;
-  readonly namespace?: string;
-  readonly name?: string;
-}
+/** An access that a plugin checks; absent parts are empty. */
+type CheckedAccess = Pick<Attributes, 'user' | 'verb' | 'group' | 'resource'> &
+  Partial<Pick<Attributes, 'subresource' | 'namespace' | 'name'>>;
 
 /** Plugin settings from flags. */
 interface PluginSettings {
@@ -55,22 +46,6 @@ interface PluginSettings {
   readonly notReadyTolerationSeconds: number;
   /** Seconds that a pod tolerates an unreachable node. */
   readonly unreachableTolerationSeconds: number;
-}
-
-/** The attributes of an access for authorization. */
-export interface AccessAttributes extends Required<Question> {
-  readonly isResourceRequest: boolean;
-  readonly version: string;
-  readonly path: string;
-  readonly fieldSelector?: readonly FieldRequirement[];
-  readonly labelSelector?: readonly LabelRequirement[];
-}
-
-/** The verdict of authorization; `error` if it failed. */
-export interface AccessVerdict {
-  readonly decision: 'allow' | 'deny' | 'no-opinion';
-  readonly reason: string;
-  readonly error?: string;
 }
 
 /** The dependencies of plugins, created once per server. */
@@ -90,8 +65,8 @@ export interface AdmissionTools {
   /** All kinds served now. */
   readonly snapshot: () => CatalogueSnapshot;
   readonly caches: CachePool;
-  /** The verdict on any access; synchronous if possible. */
-  readonly authorize: (attributes: AccessAttributes) => MaybePromise<AccessVerdict>;
+  /** The decision on any access; synchronous if possible. */
+  readonly authorize: (attributes: Attributes) => MaybePromise<AuthorizationResult>;
   readonly metrics: MetricRegistry;
   /** Whether a feature gate is on. */
   readonly isOn: (feature: GateName) => boolean;
@@ -108,11 +83,11 @@ export interface AdmissionTools {
 /** Whether authorization allows an access, and its reason. */
 export async function checkAccess(
   tools: Pick<AdmissionTools, 'authorize'>,
-  question: Question,
+  access: CheckedAccess,
 ): Promise<{ readonly allowed: boolean; readonly reason: string }> {
-  const { subresource = '', namespace = '', name = '' } = question;
+  const { subresource = '', namespace = '', name = '' } = access;
   const about = { isResourceRequest: true, version: '*', path: '' };
-  const attributes = { ...question, subresource, namespace, name, ...about };
+  const attributes = { ...access, subresource, namespace, name, ...about };
   const { decision, reason } = await tools.authorize(attributes);
   return { allowed: decision === 'allow', reason };
 }

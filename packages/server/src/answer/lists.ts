@@ -30,7 +30,7 @@ import { encodeContinue } from '@wheelhouse/store';
 import type { ApiCall } from '../endpoints/call.ts';
 import { entriesIn, isShownAsStored, whenLoaded } from '../registry/conversion/views.ts';
 import { jsonAhead, jsonIn } from '../registry/object-codec.ts';
-import { RequestSlices } from '../request/request-state.ts';
+import { requestSlices } from '../request/request-state.ts';
 import type { ListRequest, ListResult } from '../watchcache/contract.ts';
 import type { Entry, EntryFilter } from '../watchcache/entry.ts';
 import { runsOfAll } from '../watchcache/reads.ts';
@@ -281,7 +281,7 @@ const recordedUnitsMax = 3 * 1024 * 1024;
 export async function recordList(call: ApiCall, document: ListDocument): Promise<void> {
   const { audit } = call;
   if (audit === undefined || !audit.recordsAnswers) return;
-  const slices = new RequestSlices(call);
+  const slices = requestSlices(call);
   const texts: string[] = [];
   let units = 0;
   for (const entry of document.entries()) {
@@ -369,7 +369,7 @@ async function sealedList(
   },
 ): Promise<Iterable<Buffer>> {
   const { seal: envelope, entries } = list;
-  const slices = new RequestSlices(call);
+  const slices = requestSlices(call);
   const kept: Buffer[] = [];
   let keptBytes = 0;
   let itemsBytes = 0;

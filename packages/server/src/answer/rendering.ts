@@ -152,17 +152,18 @@ function refusalOf(
 /** Only gets and lists are compressed. */
 function isCompressed(exchange: Exchange, { verb }: RequestInfo): boolean {
   if (exchange.method !== 'GET' || (verb !== 'get' && verb !== 'list')) return false;
-  return takesGzip(exchange.header('accept-encoding') ?? '');
+  return takesGzip(exchange.header('accept-encoding'));
 }
 
 /** Whether an `Accept-Encoding` names gzip with a weight other than 0. */
-export const takesGzip = memoized(
-  (accepted) => accepted !== '' && acceptsCoding(accepted, 'gzip'),
-  {
-    countMax: memoMax,
-    lengthMax: memoizedLengthMax,
-  },
-);
+export function takesGzip(accepted: string | undefined): boolean {
+  return accepted !== undefined && namesGzip(accepted);
+}
+
+const namesGzip = memoized((accepted) => accepted !== '' && acceptsCoding(accepted, 'gzip'), {
+  countMax: memoMax,
+  lengthMax: memoizedLengthMax,
+});
 
 /**
  * Whether a place belongs to a built-in kind, for which kube-apiserver's router checks `Accept`.

@@ -17,11 +17,15 @@ import type { Rendering } from '../answer/rendering.ts';
 import type { AuditTrail } from '../gates/audit/trail.ts';
 import type { ReviewToken } from '../gates/authn/authentication.ts';
 import type { TokenIssuer } from '../gates/authn/contract.ts';
-import type { Attributes, AuthorizationResult } from '../gates/authz/contract.ts';
 import type { RulesForUser } from '../gates/authz/rbac/rbac-authorizer.ts';
 import type { RequestMetrics } from '../observe/request-metrics.ts';
 import type { Target } from '../registry/contract.ts';
-import type { Permit, ResourceAccess } from '../registry/permit.ts';
+import type {
+  Attributes,
+  AuthorizationResult,
+  Permit,
+  ResourceAccess,
+} from '../registry/permit.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { RequestInfo } from '../request/parse-request.ts';
 import type { Authorized, BaseHeaders, RequestDeadline } from '../request/request-state.ts';

@@ -73,7 +73,7 @@ async function sendPlain(call: AuthorizedCall, plain: PlainAnswer): Promise<void
   const { status } = plain;
   const headers = documentHeaders(call, plain.headers);
   const body = typeof plain.body === 'string' ? Buffer.from(plain.body) : plain.body;
-  const gzips = plain.compression === 'gzip' && takesGzip(exchange.header('accept-encoding') ?? '');
+  const gzips = plain.compression === 'gzip' && takesGzip(exchange.header('accept-encoding'));
   if (!gzips) {
     exchange.send({ status, headers, body });
     return;
@@ -228,7 +228,7 @@ export async function sendAggregated(
   const gzips =
     context.compressResponses &&
     body.length > compressedMin &&
-    takesGzip(exchange.header('accept-encoding') ?? '');
+    takesGzip(exchange.header('accept-encoding'));
   if (!gzips) {
     exchange.send({ status: 200, headers, body });
     return;

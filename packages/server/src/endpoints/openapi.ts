@@ -189,7 +189,7 @@ export async function answerDocument(
     exchange.send({ status: 304, headers, body: Buffer.alloc(0) });
     return true;
   }
-  const gzips = context.compressResponses && takesGzip(exchange.header('accept-encoding') ?? '');
+  const gzips = context.compressResponses && takesGzip(exchange.header('accept-encoding'));
   const { body, encoding } = await document.body(type, gzips);
   const coding = encoding === undefined ? {} : { 'content-encoding': encoding };
   exchange.send({ status: 200, headers: { ...headers, ...coding }, body });

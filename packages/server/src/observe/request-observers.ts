@@ -1,10 +1,9 @@
-import { type Deadlines, isLongRunning, type MaybePromise } from '@wheelhouse/machinery';
+import type { MaybePromise } from '@wheelhouse/machinery';
 import type { EndpointContext } from '../endpoints/call.ts';
 import type { AuditGate } from '../gates/audit/gate.ts';
 import { anonymousUser } from '../gates/authn/authentication.ts';
 import { ForbiddenError } from '../gates/authz/authorization.ts';
 import { Overloaded } from '../gates/flowcontrol/contract.ts';
-import { requestTimeMs } from '../request/options.ts';
 import {
   type Answered,
   flowOf,
@@ -82,33 +81,12 @@ export function createRequestObservers(
   tracer?: { readonly observer: RequestObserver },
 ): RequestObservers {
   return new RequestObservers([
-    deadlineObserver(context),
     attributionObserver,
     ...(gate === undefined ? [] : [auditObserver(gate)]),
     ...(tracer === undefined ? [] : [tracer.observer]),
     metricsObserver(context),
     logObserver(context),
   ]);
-}
-
-/** Sets the deadline of ordinary requests. Throws 400 for a malformed `?timeout`. */
-function deadlineObserver({
-  deadlines,
-  limits,
-}: {
-  readonly deadlines: Deadlines;
-  readonly limits: { readonly requestTimeoutMs: number };
-}): RequestObserver {
-  return {
-    receive({ info, deadline, startMs }) {
-      if (isLongRunning(info)) return;
-      deadline.dueMs = startMs + requestTimeMs(info.query, limits.requestTimeoutMs);
-      deadlines.add(deadline);
-    },
-    admit({ seat, admittedMs, deadline }) {
-      if (seat.arrivalMs !== undefined) deadline.addOthersMs(admittedMs - seat.arrivalMs);
-    },
-  };
 }
 
 /** Attributes event-loop time and the connection's memory to the user who sent the request. */

@@ -1,5 +1,35 @@
 import type { ResourceDef, VersionDef } from '@wheelhouse/kinds';
-import type { RequestSubject } from '@wheelhouse/machinery';
+import type {
+  FieldRequirement,
+  LabelRequirement,
+  RequestSubject,
+  UserInfo,
+  WaitingClient,
+} from '@wheelhouse/machinery';
+
+/** The attributes of a request, a review, or a check that authorization considers (AUTHZ-1). */
+export interface Attributes extends RequestSubject {
+  readonly user: UserInfo;
+  /**
+   * The selectors of a list, watch, or deletecollection; absent if there are none or unreadable.
+   */
+  readonly fieldSelector?: readonly FieldRequirement[];
+  readonly labelSelector?: readonly LabelRequirement[];
+  /** The waiting client; webhooks are not called once it has disconnected. */
+  readonly client?: WaitingClient | undefined;
+}
+
+/** The decision of an authorizer, or of a chain of them. */
+export type Decision = 'allow' | 'deny' | 'no-opinion';
+
+/** A decision and why it was made. */
+export interface AuthorizationResult {
+  readonly decision: Decision;
+  /** Part of the 403 message, such as `RBAC: clusterrole.… "x" not found`. May be empty. */
+  readonly reason: string;
+  /** Why an authorizer could not decide, for access reviews; contains nothing confidential. */
+  readonly error?: string;
+}
 
 /** The access to an object or a collection that a request was granted. */
 export interface ResourceAccess extends RequestSubject {

@@ -11,7 +11,7 @@ import {
   type UserInfo,
   type WaitingClient,
 } from '@wheelhouse/machinery';
-import type { Attributes } from '../gates/authz/contract.ts';
+import type { Attributes } from '../registry/permit.ts';
 import { isTrue } from './options.ts';
 
 /**

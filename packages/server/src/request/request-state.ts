@@ -268,38 +268,17 @@ interface SlicedCall {
   readonly context: { readonly clock: Clock };
 }
 
+/** Slices of work for a request. The work ends when the client leaves, as at the deadline. */
+export function requestSlices({ exchange, context }: SlicedCall): Slices {
+  return new Slices(context.clock, () => {
+    exchange.resumed?.();
+    if (exchange.aborted) throw timedOut('request');
+  });
+}
+
 /**
  * The pace of work on a body of the given size; undefined for a small body, which takes one step.
  */
 export function bodyPace(call: SlicedCall, bytes: number): Pace | undefined {
-  return bytes < pacedBytesMin ? undefined : new RequestSlices(call).begin();
-}
-
-/** Slices of work for a request; the work is abandoned when the client leaves. */
-export class RequestSlices {
-  readonly #slices: Slices;
-  readonly #exchange: Pick<Exchange, 'aborted' | 'resumed'>;
-
-  constructor(call: SlicedCall) {
-    const { exchange, context } = call;
-    this.#slices = new Slices(context.clock);
-    this.#exchange = exchange;
-  }
-
-  /** See `Slices.begin`. */
-  begin(): this {
-    this.#slices.begin();
-    return this;
-  }
-
-  get over(): boolean {
-    return this.#slices.over;
-  }
-
-  /** See `Slices.pause`. Rejects with a 504, which nobody receives, if the client has left. */
-  async pause(): Promise<void> {
-    await this.#slices.pause();
-    this.#exchange.resumed?.();
-    if (this.#exchange.aborted) throw timedOut('request');
-  }
+  return bytes < pacedBytesMin ? undefined : requestSlices(call).begin();
 }

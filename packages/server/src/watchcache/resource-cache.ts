@@ -66,7 +66,10 @@ export interface ResourceCacheOptions {
    * Milliseconds for which changes are kept for watches and old snapshots; by default 5 minutes.
    */
   readonly historyMs?: number;
-  /** Maximum number of changes that are kept. */
+  /**
+   * Maximum number of changes that are kept. Only tests set this limit and the next one, to reach
+   * them with dozens of changes instead of ten thousands.
+   */
   readonly historyChangesMax?: number;
   /** A watcher that is further behind, in changes, is disconnected (WATCH-7). */
   readonly watchLagChangesMax?: number;

@@ -2,9 +2,9 @@ import type { Program } from '@wheelhouse/cel';
 import { runInOnePiece } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { describe, expect, test } from 'vitest';
-import { factsOf, type RequestFacts } from '../matching/facts.ts';
+import type { Attributes, AuthorizationResult } from '../../registry/permit.ts';
+import { factsOf, type RequestFacts } from '../matching/rules.ts';
 import { admissionCall, admissionTools, dialect } from '../testing.ts';
-import type { AccessAttributes, AccessVerdict } from '../tools.ts';
 import { requestFields } from '../webhooks/review.ts';
 import {
   Budget,
@@ -37,10 +37,10 @@ function compiled(source: string): Program {
 /** Runs an expression with asynchronous authorization. */
 async function run(
   source: string,
-  decide: (attributes: AccessAttributes) => Partial<AccessVerdict>,
+  decide: (attributes: Attributes) => Partial<AuthorizationResult>,
 ) {
-  const checks: AccessAttributes[] = [];
-  const authorize = async (attributes: AccessAttributes): Promise<AccessVerdict> => {
+  const checks: Attributes[] = [];
+  const authorize = async (attributes: Attributes): Promise<AuthorizationResult> => {
     checks.push(attributes);
     return { decision: 'no-opinion', reason: '', ...decide(attributes) };
   };

@@ -27,7 +27,7 @@ import {
   runInSlices,
   type UserInfo,
 } from '@wheelhouse/machinery';
-import type { RequestFacts } from '../matching/facts.ts';
+import type { RequestFacts } from '../matching/rules.ts';
 import type { AdmissionTools } from '../tools.ts';
 import type { NamedExpression } from '../webhooks/hooks.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { admissionCall, dialect } from '../testing.ts';
-import { factsOf, isExempt, showKind } from './facts.ts';
+import { factsOf, isExempt, showKind } from './rules.ts';
 
 describe('ADM-2: facts about a write', () => {
   test('name the kind of a subresource', () => {

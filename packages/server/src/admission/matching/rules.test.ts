@@ -1,8 +1,8 @@
 import type { ApiObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { admissionCall, admissionTools, type WriteFixture } from '../testing.ts';
-import { factsOf } from './facts.ts';
 import {
+  factsOf,
   matchesRule,
   type OperationRule,
   rulesOf,

@@ -23,8 +23,13 @@ import { DecodeError, decodeTypedSteps, type FoundPaths, type Schema } from '@wh
 import type { AdmissionCall } from '../../registry/contract.ts';
 import { ConversionFailure } from '../../registry/conversion/views.ts';
 import type { AdmissionTools } from '../tools.ts';
-import { equivalentsOf, type KindFact, type RequestFacts } from './facts.ts';
-import { matchesRule, type OperationRule } from './rules.ts';
+import {
+  equivalentsOf,
+  type KindFact,
+  matchesRule,
+  type OperationRule,
+  type RequestFacts,
+} from './rules.ts';
 
 /** How a resource is served in one version. */
 export interface Served {

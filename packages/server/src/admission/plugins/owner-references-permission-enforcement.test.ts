@@ -1,7 +1,7 @@
 import type { ApiObject, OwnerReference } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
+import type { Attributes, AuthorizationResult } from '../../registry/permit.ts';
 import { admissionCall, admissionTools, refusalOf, type WriteFixture } from '../testing.ts';
-import type { AccessAttributes, AccessVerdict } from '../tools.ts';
 import { ownerReferencesPermissionEnforcement } from './owner-references-permission-enforcement.ts';
 
 const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web', uid: '1' };
@@ -18,7 +18,7 @@ const pod = (...ownerReferences: OwnerReference[]): ApiObject => ({
  */
 async function admit(write: Partial<WriteFixture>, ...allowed: string[]) {
   const checks: string[] = [];
-  const authorize = (attributes: AccessAttributes): AccessVerdict => {
+  const authorize = (attributes: Attributes): AuthorizationResult => {
     const { verb, resource, subresource, namespace, name } = attributes;
     const path = [resource, subresource].filter((part) => part !== '').join('/');
     checks.push(`${verb} ${path} ${namespace}/${name}`);

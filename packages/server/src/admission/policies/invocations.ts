@@ -12,8 +12,7 @@ import { ConversionFailure, entriesIn, viewOf } from '../../registry/conversion/
 import { objectIn, objectKey } from '../../registry/object-codec.ts';
 import type { Entry, EntryIndex } from '../../watchcache/entry.ts';
 import { requestVariables } from '../cel/run.ts';
-import { kindFor, showKind } from '../matching/facts.ts';
-import { selectsNamespace, selectsObject } from '../matching/rules.ts';
+import { kindFor, selectsNamespace, selectsObject, showKind } from '../matching/rules.ts';
 import {
   convertTo,
   formByRules,

@@ -52,7 +52,7 @@ import {
   programOf,
   runExpression,
 } from '../cel/run.ts';
-import { factsOf, type KindFact, kindFor, showKind } from '../matching/facts.ts';
+import { factsOf, type KindFact, kindFor, showKind } from '../matching/rules.ts';
 import {
   convertTo,
   type ReviewedRequest,

@@ -8,7 +8,7 @@ import {
 import type { AdmissionCall } from '../../registry/contract.ts';
 import { groupResourceOf } from '../../registry/registry.ts';
 import { compiledOnce } from '../cel/run.ts';
-import { factsOf } from '../matching/facts.ts';
+import { factsOf } from '../matching/rules.ts';
 import type { ReviewedRequest } from '../matching/versioned.ts';
 import { type AdmissionTools, nameOf } from '../tools.ts';
 import { type ConditionMetrics, conditionMetrics } from '../webhooks/metrics.ts';

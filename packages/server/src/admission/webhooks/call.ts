@@ -20,8 +20,13 @@ import {
   evaluateConditions,
   requestVariables,
 } from '../cel/run.ts';
-import { factsOf, kindFor, type RequestFacts } from '../matching/facts.ts';
-import { selectsNamespace, selectsObject } from '../matching/rules.ts';
+import {
+  factsOf,
+  kindFor,
+  type RequestFacts,
+  selectsNamespace,
+  selectsObject,
+} from '../matching/rules.ts';
 import { convertTo, formByRules, type Served } from '../matching/versioned.ts';
 import type { AdmissionTools } from '../tools.ts';
 import type { Hook } from './hooks.ts';

@@ -20,7 +20,7 @@ import {
   type RequestFacts,
   type ResourceFact,
   showKind,
-} from '../matching/facts.ts';
+} from '../matching/rules.ts';
 
 /** The request as a webhook sees it, in the version that its rules name. */
 export interface ConvertedCall {

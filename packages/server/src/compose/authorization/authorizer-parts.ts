@@ -13,12 +13,7 @@ import { requiredKind } from '../../catalogue/catalogue.ts';
 import { readConfigurationFile } from '../../files/followed-files.ts';
 import { defaultGates } from '../../flags/feature-gates.ts';
 import { alwaysAllow, alwaysDeny } from '../../gates/authz/authorization.ts';
-import type {
-  AuthorizationResult,
-  Authorizer,
-  AuthorizerType,
-  Decision,
-} from '../../gates/authz/contract.ts';
+import type { Authorizer, AuthorizerType } from '../../gates/authz/contract.ts';
 import type { EscalationPort } from '../../gates/authz/rbac/escalation-check.ts';
 import {
   createRbacAuthorizer,
@@ -29,6 +24,7 @@ import type { RbacChange, RbacKind } from '../../gates/authz/rbac/rbac-index.ts'
 import type { MatchRequest } from '../../gates/authz/webhook-authorizer.ts';
 import { type CachePool, follow } from '../../registry/caches.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
+import type { AuthorizationResult, Decision } from '../../registry/permit.ts';
 import type { EntryChange } from '../../watchcache/contract.ts';
 import type { Entry } from '../../watchcache/entry.ts';
 import { type ClientMeter, clientMeter } from '../../webhooks/client-metrics.ts';

@@ -21,7 +21,7 @@ import {
   stringsOf,
   tooMany,
 } from '@wheelhouse/machinery';
-import type { Attributes } from '../../gates/authz/contract.ts';
+import type { Attributes } from '../../registry/permit.ts';
 
 /**
  * The selectors of a review's resource attributes (AUTHZ-8), and errors of omitted requirements.

@@ -23,9 +23,9 @@ import {
   type UserInfo,
 } from '@wheelhouse/machinery';
 import { sendUnstored } from '../../answer/respond.ts';
-import type { Attributes } from '../../gates/authz/contract.ts';
 import type { RulesForUser } from '../../gates/authz/rbac/rbac-authorizer.ts';
 import { checkPathAgreement } from '../../registry/object-meta.ts';
+import type { Attributes } from '../../registry/permit.ts';
 import { groupKindOf } from '../../registry/registry.ts';
 import { bodyPace } from '../../request/request-state.ts';
 import { objectSteps, readWrite } from '../body/decode-object.ts';

@@ -15,7 +15,7 @@ import {
   type UserInfo,
 } from '@wheelhouse/machinery';
 import { printGoDuration } from '@wheelhouse/schema';
-import type { AuthorizationResult } from '../authz/contract.ts';
+import type { AuthorizationResult } from '../../registry/permit.ts';
 import {
   type AuditEvent,
   type AuditLevel,

@@ -1,5 +1,6 @@
 import { StatusError } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
+import type { Attributes } from '../../registry/permit.ts';
 import { Permit } from '../../registry/permit.ts';
 import {
   alwaysAllow,
@@ -8,7 +9,6 @@ import {
   createPrivilegedGroupAuthorizer,
   ForbiddenError,
 } from './authorization.ts';
-import type { Attributes } from './contract.ts';
 
 const base: Attributes = {
   user: { name: 'x', uid: '', groups: [], extra: {} },

@@ -1,6 +1,7 @@
 import { AccessDenied, forbidden, type MaybePromise } from '@wheelhouse/machinery';
+import type { Attributes, AuthorizationResult } from '../../registry/permit.ts';
 import { grantPermit, type Permit } from '../../registry/permit.ts';
-import type { Attributes, AuthorizationResult, Authorizer } from './contract.ts';
+import type { Authorizer } from './contract.ts';
 
 /** Authorizes requests with a chain of authorizers. */
 export interface Authorization {

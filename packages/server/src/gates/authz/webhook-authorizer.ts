@@ -16,12 +16,8 @@ import {
   WebhookError,
   webhookBody,
 } from '@wheelhouse/machinery';
-import type {
-  AccessReviewVersion,
-  Attributes,
-  AuthorizationResult,
-  Authorizer,
-} from './contract.ts';
+import type { Attributes, AuthorizationResult } from '../../registry/permit.ts';
+import type { AccessReviewVersion, Authorizer } from './contract.ts';
 
 /** A webhook's decision. */
 interface AccessReviewStatus {

@@ -1,6 +1,6 @@
 import { dialectOf } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import type { Attributes } from '../contract.ts';
+import type { Attributes } from '../../../registry/permit.ts';
 import { type AbacPolicy, createAbacAuthorizer, parseAbacPolicies } from './abac-authorizer.ts';
 
 const dialect = dialectOf('kubernetes');

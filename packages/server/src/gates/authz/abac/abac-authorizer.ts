@@ -12,7 +12,8 @@ import {
   type UserInfo,
 } from '@wheelhouse/machinery';
 import { decodeTyped } from '@wheelhouse/schema';
-import type { Attributes, AuthorizationResult, Authorizer } from '../contract.ts';
+import type { Attributes, AuthorizationResult } from '../../../registry/permit.ts';
+import type { Authorizer } from '../contract.ts';
 
 /** An authorizer with a fixed list of policies. */
 export interface AbacAuthorizer extends Authorizer {

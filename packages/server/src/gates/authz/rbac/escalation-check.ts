@@ -21,8 +21,8 @@ import {
 import type { AdmissionPlugin } from '../../../admission/chain.ts';
 import { onlyCollectorsFieldsDiffer } from '../../../admission/objects.ts';
 import type { AdmissionCall } from '../../../registry/contract.ts';
+import type { Attributes, AuthorizationResult } from '../../../registry/permit.ts';
 import { groupResourceOf } from '../../../registry/registry.ts';
-import type { Attributes, AuthorizationResult } from '../contract.ts';
 import type { RbacAuthorizer } from './rbac-authorizer.ts';
 
 /** The parts of authorization that the check uses. */

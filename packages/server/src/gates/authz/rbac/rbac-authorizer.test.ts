@@ -1,6 +1,6 @@
 import { type ApiObject, dialectOf, type JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import type { Attributes } from '../contract.ts';
+import type { Attributes } from '../../../registry/permit.ts';
 import { createRbacAuthorizer, type RbacSource } from './rbac-authorizer.ts';
 import type { RbacKind } from './rbac-index.ts';
 

@@ -7,7 +7,7 @@ import {
   objectsOf,
   type UserInfo,
 } from '@wheelhouse/machinery';
-import type { Attributes } from '../contract.ts';
+import type { Attributes } from '../../../registry/permit.ts';
 
 export type RbacKind = 'Role' | 'ClusterRole' | 'RoleBinding' | 'ClusterRoleBinding';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ByteCollector } from './byte-buffers.ts';
+import { ByteCollector } from './byte-collector.ts';
 
 test('returns all bytes in order, regardless of how they were divided', () => {
   const collector = new ByteCollector();

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { randomOf } from './random.ts';
+import { randomOf } from './host.ts';
 
 const choices = (seed: number) => {
   const { below, chance, fraction, pick } = randomOf(seed);
