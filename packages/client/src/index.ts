@@ -12,11 +12,11 @@ export {
   watchEvents,
 } from './api-client.ts';
 export { secureAgent } from './connections.ts';
-export { processExecHost } from './credentials/exec-source.ts';
 export {
   type InClusterOptions,
   inClusterConfig,
-} from './credentials/service-account.ts';
+} from './credentials/credential-files.ts';
+export { processExecHost } from './credentials/exec-source.ts';
 export {
   type ApiResource,
   type Discovery,

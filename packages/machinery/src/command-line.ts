@@ -205,45 +205,80 @@ export function levelFlag(text: string, parser: 'ParseInt' | 'ParseUint'): strin
   throw new FlagError(problemText({ code: 'number', parser, text, problem }));
 }
 
+/** A malformed CSV text, with Go's message. */
+export class CsvError extends Error {}
+
+/** A record of a CSV text, and the line it starts on, from 1. */
+export interface CsvRecord {
+  readonly line: number;
+  readonly fields: readonly string[];
+}
+
 /** A field of comma-separated values, which double quotes may enclose; they repeat inside. */
 const csvField = /"([^"]*(?:""[^"]*)*)"|[^",\n]*/y;
+
+/**
+ * Reads the records of a CSV text like Go's encoding/csv: fields in quotes may span lines, empty
+ * lines are skipped, CRLF is LF, and spaces are significant. Records may differ in length.
+ * @throws CsvError for misplaced quotes, when the record is reached
+ */
+export function* csvRecords(text: string): Generator<CsvRecord, void> {
+  const lines = text.replaceAll('\r\n', '\n').replace(/\r$/, '');
+  let line = 1;
+  for (let at = 0; at < lines.length; ) {
+    const start = at;
+    const fields: string[] = [];
+    for (let next = lines[at] === '\n' ? '' : ','; next === ','; at += 1) {
+      csvField.lastIndex = at;
+      const [field = '', quoted] = csvField.exec(lines) ?? [];
+      const isQuoted = lines[at] === '"';
+      fields.push(quoted?.replaceAll('""', '"') ?? field);
+      at += field.length;
+      next = lines.charAt(at);
+      if (!['', ',', '\n'].includes(next)) throw csvError(lines, { line, at, isQuoted });
+    }
+    if (fields.length > 0) yield { line, fields };
+    else at += 1;
+    line += lineBreaks(lines.slice(start, at));
+  }
+}
+
+const lineBreaks = (text: string) => text.split('\n').length - 1;
+
+/** The error for the character at `at`, which follows a field that may be in quotes. */
+function csvError(
+  lines: string,
+  {
+    line,
+    at,
+    isQuoted,
+  }: { readonly line: number; readonly at: number; readonly isQuoted: boolean },
+): CsvError {
+  // A quote after a quoted field belongs to a field that never ends.
+  const isOpen = isQuoted && lines[at] === '"';
+  const place = isOpen ? lines.length : isQuoted ? at - 1 : at;
+  const before = lines.slice(0, place);
+  const begin = before.lastIndexOf('\n', isOpen ? place - 2 : place) + 1;
+  const ownLine = lineBreaks(before.slice(0, begin)) + 1;
+  const column = Buffer.byteLength(before.slice(begin)) + 1;
+  const record = ownLine === line ? '' : `record on line ${line}; `;
+  const why = isQuoted ? 'extraneous or missing " in quoted-field' : 'bare " in non-quoted-field';
+  return new CsvError(`${record}parse error on line ${ownLine}, column ${column}: ${why}`);
+}
 
 /**
  * Splits the value of a list flag at its commas; `"a,b"` in double quotes is one item. As with Go,
  * only the first line counts. Throws FlagError with Go's reason for misplaced quotes.
  */
-export function listFlag(text: string): string[] {
+export function listFlag(text: string): readonly string[] {
   if (text === '') return [];
-  const lines = text.replaceAll('\r\n', '\n').replace(/\r$/, '');
-  let at = lines.search(/[^\n]|$/);
-  if (at === lines.length) throw new FlagError('EOF');
-  const items: string[] = [];
-  for (;;) {
-    csvField.lastIndex = at;
-    const [field = '', quoted] = csvField.exec(lines) ?? [];
-    items.push(quoted?.replaceAll('""', '"') ?? field);
-    const end = at + field.length;
-    const next = lines.charAt(end);
-    if (next === '' || next === '\n') return items;
-    if (next !== ',') throw csvError(lines, { at: end, isQuoted: lines.charAt(at) === '"' });
-    at = end + 1;
+  try {
+    const first = csvRecords(text).next();
+    if (first.done !== true) return first.value.fields;
+  } catch (error) {
+    throw error instanceof CsvError ? new FlagError(error.message) : error;
   }
-}
-
-/** The error for the character at `at`, which follows a field that may be in quotes. */
-function csvError(
-  lines: string,
-  { at, isQuoted }: { readonly at: number; readonly isQuoted: boolean },
-): FlagError {
-  // A quote after a quoted field belongs to a field that never ends.
-  const isOpen = isQuoted && lines.charAt(at) === '"';
-  const place = isOpen ? lines.length : isQuoted ? at - 1 : at;
-  const before = lines.slice(0, place);
-  const begin = before.lastIndexOf('\n', isOpen ? place - 2 : place) + 1;
-  const line = before.slice(0, begin).split('\n').length;
-  const column = Buffer.byteLength(before.slice(begin)) + 1;
-  const why = isQuoted ? 'extraneous or missing " in quoted-field' : 'bare " in non-quoted-field';
-  return new FlagError(`parse error on line ${line}, column ${column}: ${why}`);
+  throw new FlagError('EOF');
 }
 
 /**

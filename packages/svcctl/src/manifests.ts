@@ -1,7 +1,8 @@
-import { readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { parseYamlDocuments } from '@wheelhouse/client';
 import {
+  compareText,
   errorText,
   isObject,
   itemsOfList,
@@ -12,7 +13,6 @@ import {
 } from '@wheelhouse/machinery';
 import { validationOf } from './apply/writes.ts';
 import { NoMatchError, reportFailures, rootOf, throwTogether, visitEach } from './errors.ts';
-import { matchingFiles } from './file-patterns.ts';
 import type { FlagSpec } from './flags.ts';
 import { CliError, decodeText, throwFirst } from './io.ts';
 import { buildKustomization } from './kustomize.ts';
@@ -361,3 +361,66 @@ function expandList(object: JsonObject, input: Source): Manifest[] {
   if (absent.length > 0) throw input.incomplete(manifest, absent);
   return [manifest];
 }
+
+/** A character of a class in brackets, and a token of a pattern, as Go's `filepath.Match` has them. */
+const classCharacter = '(?:\\\\.|[^\\\\\\]-])';
+const token = new RegExp(
+  `\\[(\\^?)((?:${classCharacter}(?:-${classCharacter})?)+)\\]|\\\\(.)|([^\\\\[])`,
+  'suy',
+);
+
+/**
+ * Returns the files that a pattern of the command line matches, sorted within each folder: `*`, `?`,
+ * and `[a-z]` match within a name, and `\` escapes. Throws CliError for a malformed pattern.
+ * @param resolve resolves a path against the working directory
+ */
+function matchingFiles(pattern: string, resolve: (file: string) => string): string[] {
+  if (!/[*?[\\]/.test(pattern)) return existsSync(resolve(pattern)) ? [pattern] : [];
+  const name = nameForm(path.basename(pattern), pattern);
+  // No name is empty.
+  if (pattern.endsWith('/')) return [];
+  const folders = matchingFiles(path.dirname(pattern), resolve);
+  return folders.filter(isFolderAt(resolve)).flatMap((folder) =>
+    readdirSync(resolve(folder))
+      .filter((entry) => name.test(entry))
+      .sort(compareText)
+      .map((entry) => path.join(folder, entry)),
+  );
+}
+
+const isFolderAt = (resolve: (file: string) => string) => (folder: string) =>
+  statSync(resolve(folder), { throwIfNoEntry: false })?.isDirectory() === true;
+
+/** Converts the last part of a pattern. Throws CliError. */
+function nameForm(part: string, pattern: string): RegExp {
+  let source = '';
+  token.lastIndex = 0;
+  while (token.lastIndex < part.length) {
+    const match = token.exec(part);
+    if (match === null) {
+      const quoted = JSON.stringify(pattern);
+      throw new CliError(`pattern ${quoted} is not valid: syntax error in pattern`);
+    }
+    const [, negation = '', members, escaped, plain = ''] = match;
+    if (members !== undefined) source += `[${negation}${rangesOf(members)}]`;
+    else if (escaped !== undefined) source += literal(escaped);
+    else source += plain === '*' ? '.*' : plain === '?' ? '.' : literal(plain);
+  }
+  return new RegExp(`^${source}$`, 'su');
+}
+
+/** Converts the members of a class. A range whose end precedes its start has no characters. */
+function rangesOf(members: string): string {
+  const ranges = new RegExp(`(${classCharacter})(?:-(${classCharacter}))?`, 'gsu');
+  return [...members.matchAll(ranges)]
+    .map(([, start = '', end = start]) => [start, end].map(codeOf))
+    .filter(([start = 0, end = 0]) => start <= end)
+    .map((range) => range.map(escapeOf).join('-'))
+    .join('');
+}
+
+const codeOf = (character: string): number => character.replace(/^\\(?=.)/su, '').codePointAt(0)!;
+
+const escapeOf = (code: number): string => `\\u{${code.toString(16)}}`;
+
+const literal = (character: string): string => escapeOf(codeOf(character));

@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { JsonObject } from '@wheelhouse/machinery';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { inClusterConfig } from '../credentials/service-account.ts';
+import { inClusterConfig } from '../credentials/credential-files.ts';
 import { requestHeaders } from '../http-client.ts';
 import { KubeconfigError, kubeconfigFiles, loadKubeconfig, parseKubeconfig } from './kubeconfig.ts';
 import { type KubeconfigOverrides, resolveContext } from './kubeconfig-context.ts';

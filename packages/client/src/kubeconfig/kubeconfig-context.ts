@@ -8,14 +8,13 @@ import {
   setMember,
   stringsOf,
 } from '@wheelhouse/machinery';
-import { certificateFileSource } from '../credentials/certificate-files.ts';
+import { certificateFileSource, tokenFileSource } from '../credentials/credential-files.ts';
 import {
   execConfigErrors,
   execExtensionNames,
   readExecConfig,
 } from '../credentials/exec-config.ts';
 import { createExecSource, type ExecHost, processExecHost } from '../credentials/exec-source.ts';
-import { tokenFileSource } from '../credentials/service-account.ts';
 import { type Environment, environmentProxy } from '../environment-proxy.ts';
 import {
   type ClientConfig,

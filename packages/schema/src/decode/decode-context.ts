@@ -201,7 +201,7 @@ export function enterName(context: DecodeContext, name: string): void {
  */
 
 /** An omitted member. */
-export interface OmittedMember {
+interface OmittedMember {
   /** The parts of the path of its object, as in strict errors: `spec`, `.containers`, `[0]`. */
   readonly steps: readonly string[];
   readonly name: string;

@@ -3,7 +3,7 @@ import { poly1305 as poly1305Tag } from '@noble/ciphers/_poly1305.js';
 import { secretbox } from '@noble/ciphers/salsa.js';
 import { runInOnePiece } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
-import { openSteps, sealSteps } from './secretbox.ts';
+import { openSteps, sealSteps } from './providers.ts';
 
 const sealBox = (text: Buffer, options: Parameters<typeof sealSteps>[1]) =>
   runInOnePiece(sealSteps(text, options));

@@ -12,15 +12,13 @@ import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
 import { ruleHeads, ruleRows } from '../rbac/rule-table.ts';
 import { certificateDescribers } from './certificates.ts';
 import { clusterDescribers } from './cluster.ts';
-import { jobDescribers } from './jobs.ts';
 import { metadataLines } from './metadata.ts';
-import { networkDescribers } from './network.ts';
+import { networkDescribers, serviceDescribers } from './network.ts';
 import type { RelatedDescriber } from './related.ts';
 import { scalingDescribers } from './scaling.ts';
-import { serviceDescribers } from './services.ts';
 import { storageDescribers } from './storage.ts';
 import { headLines } from './tabs.ts';
-import { workloadDescribers } from './workloads.ts';
+import { jobDescribers, workloadDescribers } from './workloads.ts';
 
 /** How an object is described. */
 interface Description {

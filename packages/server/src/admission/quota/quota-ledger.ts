@@ -1,5 +1,15 @@
-import type { ApiObject, Clock, Timer } from '@wheelhouse/machinery';
-import { countedPart } from './counted-part.ts';
+import {
+  type ApiObject,
+  asApiObject,
+  type Clock,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  randomUuid,
+  type Timer,
+} from '@wheelhouse/machinery';
+import type { Store } from '@wheelhouse/store';
+import { throwStatusOf } from '../../watchcache/store-errors.ts';
 
 /** How long a charge counts before its object is seen; a write that takes longer has failed. */
 export const reservationMs = 10_000;
@@ -185,3 +195,109 @@ export class QuotaLedger {
     });
   }
 }
+
+/** How to reduce objects to what quotas measure, by resource; other resources are only counted. */
+const contents: Readonly<Record<string, (object: ApiObject) => JsonObject>> = {
+  pods: (pod) => ({ spec: podPart(members(pod['spec'])), status: pick(pod['status'], ['phase']) }),
+  services: ({ spec }) => ({
+    spec: pick(spec, ['type', 'ports', 'allocateLoadBalancerNodePorts']),
+  }),
+  persistentvolumeclaims: ({ spec }) => ({ spec: pick(spec, ['storageClassName', 'resources']) }),
+};
+
+const podMembers = [
+  'overhead',
+  'resources',
+  'priorityClassName',
+  'activeDeadlineSeconds',
+  'affinity',
+];
+const containerMembers = ['name', 'resources', 'restartPolicy'];
+
+function podPart(spec: JsonObject): JsonObject {
+  const containers = (list: JsonValue | undefined) =>
+    Array.isArray(list) ? list.map((container) => pick(container, containerMembers)) : [];
+  return {
+    ...pick(spec, podMembers),
+    containers: containers(spec['containers']),
+    initContainers: containers(spec['initContainers']),
+  };
+}
+
+/**
+ * Returns the part of an object that quotas measure, so that reservations hold little, and nothing
+ * that is encrypted at rest.
+ */
+function countedPart(resource: string, object: ApiObject): ApiObject {
+  const { apiVersion, kind, metadata } = object;
+  const { labels: _, managedFields: __, annotations = {}, ...rest } = metadata;
+  const isClaim = resource === 'persistentvolumeclaims';
+  const counted = isClaim ? { ...rest, annotations } : rest;
+  const content = Object.hasOwn(contents, resource) ? contents[resource]?.(object) : undefined;
+  return asApiObject({ apiVersion, kind, metadata: counted, ...content });
+}
+
+function members(value: JsonValue | undefined): JsonObject {
+  return isObject(value) ? value : {};
+}
+
+function pick(value: JsonValue | undefined, names: readonly string[]): JsonObject {
+  const from = members(value);
+  return Object.fromEntries(
+    names.flatMap((name) => (Object.hasOwn(from, name) ? [[name, from[name]]] : [])),
+  );
+}
+
+/** A reservation as it is stored. */
+interface StoredReservation {
+  /** Identity of the server that made the reservation. */
+  readonly by: string;
+  readonly object: ApiObject;
+}
+
+const attemptsMax = 8;
+
+/** Quota reservations as records under `prefix` in a store that expires them. */
+export function sharedReservations(
+  store: Pick<Store, 'get' | 'put' | 'delete' | 'range'>,
+  prefix: string,
+): SharedReservations {
+  const by = randomUuid();
+  const keyOf = (namespace: string, resource: string, uid: string) =>
+    `${prefix}${namespace}/${resource}/${uid}`;
+  return {
+    put: (namespace, resource, object) =>
+      answering(async () => {
+        const key = keyOf(namespace, resource, object.metadata.uid ?? '');
+        const reservation: StoredReservation = { by, object: countedPart(resource, object) };
+        const value = Buffer.from(JSON.stringify(reservation));
+        let expect = 0;
+        for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
+          const result = await store.put({ key, value, expect });
+          if (result.ok) return;
+          expect = result.current?.modRevision ?? 0;
+        }
+      }),
+    async remove(namespace, resource, object) {
+      const key = keyOf(namespace, resource, object.metadata.uid ?? '');
+      try {
+        const record = await store.get(key);
+        if (record !== undefined) await store.delete({ key, expect: record.modRevision });
+      } catch {
+        // The record expires.
+      }
+    },
+    list: (namespace, resource) =>
+      answering(async () => {
+        const { records } = await store.range({ prefix: keyOf(namespace, resource, '') });
+        return records.flatMap(({ key, value, modRevision: revision }) => {
+          const reservation = JSON.parse(value.toString('utf8')) as StoredReservation;
+          const uid = key.slice(key.lastIndexOf('/') + 1);
+          return reservation.by === by ? [] : [{ uid, object: reservation.object, revision }];
+        });
+      }),
+  };
+}
+
+/** Converts errors of the store to answers of requests. */
+const answering = <T>(work: () => Promise<T>): Promise<T> => work().catch(throwStatusOf);

@@ -14,8 +14,11 @@ import {
   type StoreWatch,
   startEtcdCompactor,
 } from '@wheelhouse/store';
-import { reservationMs, type SharedReservations } from '../../admission/quota/quota-ledger.ts';
-import { sharedReservations } from '../../admission/quota/shared-reservations.ts';
+import {
+  reservationMs,
+  type SharedReservations,
+  sharedReservations,
+} from '../../admission/quota/quota-ledger.ts';
 import { readKeyPair } from '../../files/followed-files.ts';
 import { boundedCheck } from '../../observe/health.ts';
 import type { StoreSpace } from '../../observe/store-metrics.ts';

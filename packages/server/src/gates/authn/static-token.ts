@@ -1,5 +1,5 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Exchange, UserInfo } from '@wheelhouse/machinery';
+import { CsvError, csvRecords, type Exchange, type UserInfo } from '@wheelhouse/machinery';
 import type { Authenticator } from './contract.ts';
 import { InvalidBearerToken, parseBearer } from './credentials.ts';
 
@@ -61,118 +61,6 @@ export function createStaticTokenAuthenticator(options: {
   };
 }
 
-/** A malformed CSV text; `line` counts from 1. */
-class CsvError extends Error {
-  readonly line: number;
-
-  constructor(line: number, column: number, problem: string) {
-    super(`parse error on line ${line}, column ${column}: ${problem}`);
-    this.name = 'CsvError';
-    this.line = line;
-  }
-}
-
-/** One record and the line it starts on, from 1. */
-interface CsvRecord {
-  readonly line: number;
-  readonly fields: readonly string[];
-}
-
-const bareQuote = 'bare " in non-quoted-field';
-const extraneousQuote = 'extraneous or missing " in quoted-field';
-
-interface Cursor {
-  readonly text: string;
-  position: number;
-  line: number;
-  lineStart: number;
-}
-
-/**
- * Parses CSV like Go's encoding/csv with default settings and any number of fields per record: `""`
- * is a quote inside quotes, quoted fields may span lines, empty lines are skipped, CRLF is LF, and
- * spaces are significant. Throws CsvError.
- */
-export function parseCsv(text: string): CsvRecord[] {
-  const cursor: Cursor = {
-    text: text.replaceAll('\r\n', '\n'),
-    position: 0,
-    line: 1,
-    lineStart: 0,
-  };
-  const records: CsvRecord[] = [];
-  while (cursor.position < cursor.text.length) {
-    if (cursor.text[cursor.position] === '\n') newLine(cursor);
-    else records.push(readRecord(cursor));
-  }
-  return records;
-}
-
-function newLine(cursor: Cursor): void {
-  cursor.position += 1;
-  cursor.line += 1;
-  cursor.lineStart = cursor.position;
-}
-
-function fail(cursor: Cursor, position: number, problem: string): never {
-  throw new CsvError(cursor.line, position - cursor.lineStart + 1, problem);
-}
-
-function readRecord(cursor: Cursor): CsvRecord {
-  const line = cursor.line;
-  const fields: string[] = [];
-  for (;;) {
-    fields.push(cursor.text[cursor.position] === '"' ? readQuoted(cursor) : readBare(cursor));
-    const next = cursor.text[cursor.position];
-    if (next === ',') {
-      cursor.position += 1;
-      continue;
-    }
-    if (next === '\n') newLine(cursor);
-    return { line, fields };
-  }
-}
-
-function readBare(cursor: Cursor): string {
-  const start = cursor.position;
-  const { text } = cursor;
-  while (cursor.position < text.length) {
-    const character = text[cursor.position];
-    if (character === ',' || character === '\n') break;
-    if (character === '"') fail(cursor, cursor.position, bareQuote);
-    cursor.position += 1;
-  }
-  return text.slice(start, cursor.position);
-}
-
-function readQuoted(cursor: Cursor): string {
-  const { text } = cursor;
-  let value = '';
-  cursor.position += 1;
-  let from = cursor.position;
-  for (;;) {
-    const character = text[cursor.position];
-    if (character === undefined) return fail(cursor, cursor.position, extraneousQuote);
-    if (character === '\n') {
-      newLine(cursor);
-    } else if (character !== '"') {
-      cursor.position += 1;
-    } else {
-      value += text.slice(from, cursor.position);
-      const next = text[cursor.position + 1];
-      if (next !== '"') {
-        cursor.position += 1;
-        if (next !== undefined && next !== ',' && next !== '\n') {
-          fail(cursor, cursor.position - 1, extraneousQuote);
-        }
-        return value;
-      }
-      from = cursor.position + 1;
-      cursor.position += 2;
-    }
-  }
-}
-
 /** A token file that cannot be used; the message names file and line, never a token. */
 export class TokenFileError extends Error {
   constructor(message: string) {
@@ -217,7 +105,7 @@ export function parseTokenFile(options: {
 
 function readRecords(options: { readonly file: string; readonly text: string }) {
   try {
-    return parseCsv(options.text);
+    return [...csvRecords(options.text)];
   } catch (error) {
     if (error instanceof CsvError) {
       throw new TokenFileError(`token file '${options.file}': ${error.message}`);

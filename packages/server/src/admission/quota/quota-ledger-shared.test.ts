@@ -1,7 +1,7 @@
 import type { ApiObject } from '@wheelhouse/machinery';
 import { createMemoryStore } from '@wheelhouse/store/testing';
 import { expect, test } from 'vitest';
-import { sharedReservations } from './shared-reservations.ts';
+import { sharedReservations } from './quota-ledger.ts';
 
 const prefix = '/registry/reservations/';
 
