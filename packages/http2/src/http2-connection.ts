@@ -26,7 +26,7 @@ import {
   violation,
 } from './frame-reader.ts';
 import { HpackDecoder } from './hpack-decoder.ts';
-import { addContinue, addResponseHead, RequestHead } from './message-heads.ts';
+import { addContinue, addResponseHead, RequestHead, type ResponseHead } from './message-heads.ts';
 import { Output, type OutputOwner } from './output.ts';
 import { type ConnectionHost, PeerConnection } from './peer-connection.ts';
 import {
@@ -44,7 +44,6 @@ import {
   ending,
   Http2Stream,
   ReceiveWindow,
-  type ResponseHead,
   type StreamHost,
   StreamTable,
 } from './stream.ts';

@@ -3,7 +3,6 @@ import { entryOverheadBytes, type FieldSink } from './hpack-decoder.ts';
 import { staticFields, staticIndexOfName } from './hpack-static.ts';
 import { type ByteQueue, writeHead } from './output.ts';
 import { flag, frameHeadBytes, frameType } from './protocol.ts';
-import type { ResponseHead } from './stream.ts';
 
 const colon = 0x3a;
 
@@ -159,6 +158,16 @@ function isPath(path: string, method: string): boolean {
     if (unit <= 0x20 || unit === 0x7f) return false;
   }
   return true;
+}
+
+/** Status and headers of a response. */
+export interface ResponseHead {
+  readonly status: number;
+  readonly headers: ResponseHeaders;
+  /** The `content-length` header; undefined if the length is unknown or must not be sent. */
+  readonly contentLength: number | undefined;
+  /** Whether the response has no body. */
+  readonly empty: boolean;
 }
 
 /**

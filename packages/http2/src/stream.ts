@@ -4,10 +4,9 @@ import {
   type BodyStream,
   isRun,
   type MemoryAccount,
-  type ResponseHeaders,
 } from '@wheelhouse/machinery';
 import { ByteCollector } from './byte-collector.ts';
-import type { RequestHead } from './message-heads.ts';
+import type { RequestHead, ResponseHead } from './message-heads.ts';
 import type { OutputStream } from './output.ts';
 import { errorCode } from './protocol.ts';
 
@@ -38,16 +37,6 @@ export interface BodySink {
   end(last?: Buffer): void;
   /** Sets the callback for when the reader has caught up. A later callback replaces it. */
   onDrain(callback: () => void): void;
-}
-
-/** Status and headers of a response. */
-export interface ResponseHead {
-  readonly status: number;
-  readonly headers: ResponseHeaders;
-  /** The `content-length` header; undefined if the length is unknown or must not be sent. */
-  readonly contentLength: number | undefined;
-  /** Whether the response has no body. */
-  readonly empty: boolean;
 }
 
 /**

@@ -258,7 +258,7 @@ const plugins: readonly PluginEntry[] = [
     byDefault: 'on',
     phase: 'mutate',
     connects: true,
-    load: async (tools) => (await import('./policies/hooks.ts')).mutatingPolicies(tools),
+    load: async (tools) => (await import('./policies/plugin.ts')).mutatingPolicies(tools),
   },
   {
     name: 'MutatingAdmissionWebhook',
@@ -266,7 +266,7 @@ const plugins: readonly PluginEntry[] = [
     phase: 'mutate',
     connects: true,
     load: async (tools) =>
-      (await import('./webhooks/hooks.ts')).mutatingWebhooks({
+      (await import('./webhooks/plugin.ts')).mutatingWebhooks({
         ...tools,
         webhooks: tools.webhooksOf('mutating'),
       }),
@@ -276,7 +276,7 @@ const plugins: readonly PluginEntry[] = [
     byDefault: 'on',
     phase: 'validate',
     connects: true,
-    load: async (tools) => (await import('./policies/hooks.ts')).validatingPolicies(tools),
+    load: async (tools) => (await import('./policies/plugin.ts')).validatingPolicies(tools),
   },
   {
     name: 'ValidatingAdmissionWebhook',
@@ -284,7 +284,7 @@ const plugins: readonly PluginEntry[] = [
     phase: 'validate',
     connects: true,
     load: async (tools) =>
-      (await import('./webhooks/hooks.ts')).validatingWebhooks({
+      (await import('./webhooks/plugin.ts')).validatingWebhooks({
         ...tools,
         webhooks: tools.webhooksOf('validating'),
       }),

@@ -10,42 +10,10 @@ import {
   textOf,
 } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
-import type { AdmissionPlugin } from '../chain.ts';
 import { isExempt, type OperationRule, rulesOf, selectorOf } from '../matching/rules.ts';
 import { type Followed, followed } from '../objects.ts';
 import type { AdmissionTools } from '../tools.ts';
 import { conditionsOf, type NamedExpression } from '../webhooks/hooks.ts';
-
-/**
- * The plugin of MutatingAdmissionPolicies (ADM-3); active if its gate is on and `--runtime-config`
- * serves the kinds.
- */
-export function mutatingPolicies(tools: AdmissionTools): AdmissionPlugin {
-  const name = 'MutatingAdmissionPolicy';
-  const policies = 'mutatingadmissionpolicies';
-  const isThere = tools.builtin('admissionregistration', policies) !== undefined;
-  if (!isThere || !tools.isOn('MutatingAdmissionPolicy')) return { name };
-  return {
-    name,
-    mutate: policyPhase(tools, {
-      policies,
-      bindings: 'mutatingadmissionpolicybindings',
-      load: async () => (await import('./mutating.ts')).mutatingEvaluator(tools),
-    }),
-  };
-}
-
-/** The plugin of ValidatingAdmissionPolicies (ADM-3). */
-export function validatingPolicies(tools: AdmissionTools): AdmissionPlugin {
-  return {
-    name: 'ValidatingAdmissionPolicy',
-    validate: policyPhase(tools, {
-      policies: 'validatingadmissionpolicies',
-      bindings: 'validatingadmissionpolicybindings',
-      load: async () => (await import('./validating.ts')).validatingEvaluator(tools),
-    }),
-  };
-}
 
 /** A policy and its bindings; without bindings it has no effect. */
 export interface PolicyHook {
