@@ -225,7 +225,7 @@ describe('slow clients', () => {
     client.send(Buffer.concat([opened(0), frame(type.headers, 0, 3, 'abc')]));
     // Both frames arrive in one chunk, so that the second is read with the first.
     await expect.poll(() => raw.server.inFlight).toBe(1);
-    clock.advance(40_000);
+    clock.advance(35_000);
     await calmed(client);
   });
 
