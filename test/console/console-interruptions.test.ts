@@ -75,6 +75,30 @@ describe.skipIf(chromium === undefined)('writing', { timeout }, () => {
     expect(await screen.hash()).toBe('#/apply');
   });
 
+  test('CLIENT-4: text that is typed while an object is created changes the new object', async () => {
+    const namespace = await freshNamespace(on.server);
+    const screen = await opened(`#/c/core/v1/configmaps?ns=${namespace}`);
+    await screen.editor.setText(
+      'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: early\ndata:\n  a: "1"\n',
+    );
+    await screen.run(`window.holds = ({ method }) => method === 'POST' && !window.release`);
+    await screen.click('Save');
+    await screen.until('window.release !== undefined', 'the answer that will be late');
+    await screen.editor.replace('a: "1"', 'a: "2"');
+    await screen.run('window.release()');
+    await screen.expectText('Saved.');
+    expect(await screen.editor.text()).toContain('a: "2"');
+    expect(screen.confirmations).toEqual([]);
+    await screen.click('Save');
+    const path = `/api/v1/namespaces/${namespace}/configmaps/early`;
+    await eventually(
+      async () => (await on.server.get(path)).body.data.a === '2',
+      'the text that was typed',
+    );
+    await screen.until(`location.hash.endsWith('/early')`, 'the page of the object');
+    expect(await screen.run(requestsOf('POST /api/v1/'))).toBe(1);
+  });
+
   test('CLIENT-4: signing out discards unsaved text only after a confirmation', async () => {
     const namespace = await withConfigMaps('unsaved');
     const screen = await opened(at(namespace, 'unsaved', 'edit'));

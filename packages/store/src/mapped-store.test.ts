@@ -136,6 +136,29 @@ test('a closed watch receives nothing, and the end of a store follows all events
   expect(open.ended.map(({ code }) => code)).toEqual(['closed']);
 });
 
+test('a watch whose translation falls far behind ends, so that its client reads the newest state', async () => {
+  const memory = createMemoryStore();
+  const slow = pausedConverter();
+  const { watch, ended, events } = await watchEvents(convertedStore(memory, slow.convert));
+  const value = Buffer.alloc(2 ** 20);
+  let last = 0;
+  for (let n = 0; n < 80; n++) {
+    const result = await memory.put({ key: `/a/${n}`, value, expect: 0 });
+    if (result.ok && ended.length === 0) last = result.revision;
+  }
+  expect(ended.map(({ code }) => code)).toEqual(['compacted']);
+  // 64 MiB wait, and one value is in translation.
+  expect(last).toBe(65);
+  const reached = expect(watch.reached(1)).rejects.toMatchObject({ code: 'compacted' });
+  await slow.release();
+  await reached;
+  expect(events).toEqual([]);
+  expect(watch.progress).toBe(0);
+  expect(slow.batches.length).toBe(1);
+  await memory.close();
+  expect(ended.length).toBe(1);
+});
+
 test('the events of a revision are delivered together, however many they are', async () => {
   const memory = createMemoryStore();
   let publish: (events: readonly StoreEvent[]) => void = () => {};

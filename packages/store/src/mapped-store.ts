@@ -288,22 +288,30 @@ export type ChangeEvents = (batch: readonly StoreEvent[]) => MaybePromise<readon
 /** Number of waiting events that are translated together, not counting the rest of a revision. */
 const batchEvents = 500;
 
+/** Memory of waiting events above which no further ones are accepted, bytes. */
+const waitingBytesMax = 64 * 2 ** 20;
+
+/** Approximate memory of an event. */
+const memoryOf = (event: StoreEvent) => eventBytes(event) + 2 * event.key.length + 200;
+
 /**
  * Translates the events of a watch and delivers them in order, synchronously as long as the
- * translation is. A failed translation ends the watch with its error.
+ * translation is. A failed translation ends the watch with its error, and `compacted` ends it if
+ * the translation falls far behind, so that its client reads the newest state instead.
  */
 class EventQueue {
   readonly #request: WatchRequest;
   readonly #change: ChangeEvents;
   readonly #waiting: StoreEvent[] = [];
+  #waitingBytes = 0;
   /** Resolves when the waiting events have been delivered; rejects if their translation fails. */
   #work: Promise<void> | undefined;
   /** The revision up to which all events have been delivered while later ones wait. */
   #delivered: Revision;
   #ended: StoreError | undefined;
   #closed = false;
-  /** Whether events were not delivered because their translation failed. */
-  #hasFailed = false;
+  /** Why events were not delivered. */
+  #failure: StoreError | undefined;
   #watch: StoreWatch | undefined;
 
   constructor(request: WatchRequest, change: ChangeEvents) {
@@ -315,7 +323,15 @@ class EventQueue {
   /** Adds events and starts to translate them. */
   add(events: readonly StoreEvent[]): void {
     if (this.#closed) return;
-    for (const event of events) this.#waiting.push(event);
+    if (this.#waitingBytes > waitingBytesMax) {
+      const message = 'the changes arrive faster than their values are translated';
+      this.#fail(new StoreError({ code: 'compacted', message }));
+      return;
+    }
+    for (const event of events) {
+      this.#waiting.push(event);
+      this.#waitingBytes += memoryOf(event);
+    }
     if (this.#work !== undefined) return;
     const work = this.#drain();
     if (work === undefined) return;
@@ -336,7 +352,7 @@ class EventQueue {
     const queue = this;
     return {
       get progress() {
-        const isBehind = queue.#work !== undefined || queue.#hasFailed;
+        const isBehind = queue.#work !== undefined || queue.#failure !== undefined;
         return isBehind ? queue.#delivered : watch.progress;
       },
       reached(revision) {
@@ -345,8 +361,7 @@ class EventQueue {
         return reached.then(() => queue.#work);
       },
       close() {
-        queue.#closed = true;
-        queue.#waiting.length = 0;
+        queue.#drop();
         watch.close();
       },
     };
@@ -376,6 +391,7 @@ class EventQueue {
       let changed: MaybePromise<readonly StoreEvent[]> = first;
       for (;;) {
         this.#deliver(changed instanceof Promise ? await changed : changed);
+        if (this.#failure !== undefined) throw this.#failure;
         if (this.#waiting.length === 0) break;
         if (!(changed instanceof Promise)) await nextTurn();
         changed = this.#change(this.#take());
@@ -399,7 +415,9 @@ class EventQueue {
     }
     const last = waiting[end - 1]?.revision;
     while (waiting[end]?.revision === last && end < waiting.length) end += 1;
-    return waiting.splice(0, end);
+    const taken = waiting.splice(0, end);
+    for (const event of taken) this.#waitingBytes -= memoryOf(event);
+    return taken;
   }
 
   #deliver(events: readonly StoreEvent[]): void {
@@ -409,16 +427,22 @@ class EventQueue {
   }
 
   #fail(error: unknown): StoreError {
-    const failure = conversionError(error);
-    this.#hasFailed = true;
-    this.#finish(failure);
-    return failure;
+    this.#failure ??= conversionError(error);
+    this.#finish(this.#failure);
+    return this.#failure;
   }
 
   #finish(reason: StoreError): void {
     if (this.#closed) return;
-    this.#closed = true;
+    this.#drop();
     this.#watch?.close();
     this.#request.onEnd(reason);
+  }
+
+  /** Forgets the waiting events; no others are accepted. */
+  #drop(): void {
+    this.#closed = true;
+    this.#waiting.length = 0;
+    this.#waitingBytes = 0;
   }
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { type MaybePromise, nextTurn, systemClock } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import type { StoreEvent } from '../contract.ts';
+import { type Store, StoreError, type StoreEvent, unchangedOperations } from '../contract.ts';
 import { createMemoryStore } from '../memory/memory-store.ts';
 import { storeSuite } from '../suite.ts';
 import { chooseTransformers, encryptedStore } from './encrypted-store.ts';
@@ -282,6 +282,60 @@ test('STORE-3: a change of keys ends no watch whose unreadable values are gone',
   await inner.delete({ key: at, expect: 1 });
   store.change(choosing({ type: 'identity' }));
   expect(ends).toBe(0);
+});
+
+test('STORE-3: a change of keys ends each open watch once, and no other', async () => {
+  const inner = createMemoryStore();
+  const choose = choosing({ type: 'identity' });
+  const store = encryptedStore(inner, { resourceOf, choose });
+  await inner.put({ key: at, value: Buffer.from('k8s:enc:lost'), expect: 0 });
+  const ended: string[] = [];
+  const open = (name: string) =>
+    store.watch({
+      prefix: '/registry/secrets/',
+      after: 0,
+      onEvents: () => {},
+      onEnd: ({ code }) => ended.push(`${name} ${code}`),
+    });
+  const first = await open('first');
+  await store.get(at);
+  store.change(choose);
+  await open('second');
+  first.close();
+  await store.get(at);
+  store.change(choose);
+  expect(ended).toEqual(['first compacted', 'second compacted']);
+  const opening = open('third');
+  await store.get(at);
+  store.change(choose);
+  await opening;
+  expect(ended.at(-1)).toBe('third compacted');
+});
+
+test('STORE-3: a change of keys does not end a watch again that the store has ended', async () => {
+  const memory = createMemoryStore();
+  let endInner: (reason: StoreError) => void = () => {};
+  const inner: Store = {
+    ...unchangedOperations(memory),
+    get: memory.get.bind(memory),
+    range: memory.range.bind(memory),
+    put: memory.put.bind(memory),
+    delete: memory.delete.bind(memory),
+    watch(request) {
+      endInner = request.onEnd;
+      return memory.watch(request);
+    },
+  };
+  const choose = choosing({ type: 'identity' });
+  const store = encryptedStore(inner, { resourceOf, choose });
+  await inner.put({ key: at, value: Buffer.from('k8s:enc:lost'), expect: 0 });
+  const ended: string[] = [];
+  const onEnd = ({ code }: StoreError) => ended.push(code);
+  await store.watch({ prefix: '/registry/', after: 0, onEvents: () => {}, onEnd });
+  await store.get(at);
+  endInner(new StoreError({ code: 'unavailable', message: 'the connection was lost' }));
+  store.change(choose);
+  expect(ended).toEqual(['unavailable']);
 });
 
 test('STORE-3: a read that fails because the keys have changed is repeated', async () => {

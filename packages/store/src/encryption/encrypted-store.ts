@@ -199,32 +199,42 @@ class Encryption {
   };
 
   readonly watch: Store['watch'] = async (request) => {
-    const watch = await watchChanged(this.#store, request, (events) =>
-      allOf(events.map((event) => this.#openedEvent(event))),
-    );
     const { prefix } = request;
     const ends = this.#watches.get(prefix) ?? new Set();
     this.#watches.set(prefix, ends);
     const forget = (): void => {
       ends.delete(end);
-      if (ends.size === 0) this.#watches.delete(prefix);
+      if (ends.size === 0 && this.#watches.get(prefix) === ends) this.#watches.delete(prefix);
     };
-    const end = (): void => {
+    const onEnd = (reason: StoreError): void => {
       forget();
-      watch.close();
+      request.onEnd(reason);
+    };
+    let close = forget;
+    const end = (): void => {
+      close();
       const message = 'the encryption keys have changed';
-      request.onEnd(new StoreError({ code: 'compacted', message }));
+      onEnd(new StoreError({ code: 'compacted', message }));
     };
     ends.add(end);
+    const opening = watchChanged(this.#store, { ...request, onEnd }, (events) =>
+      allOf(events.map((event) => this.#openedEvent(event))),
+    );
+    const watch = await opening.catch((error: unknown) => {
+      forget();
+      throw error;
+    });
+    close = () => {
+      forget();
+      watch.close();
+    };
+    if (!ends.has(end)) watch.close();
     return {
       get progress() {
         return watch.progress;
       },
       reached: (revision: number) => watch.reached(revision),
-      close: () => {
-        forget();
-        watch.close();
-      },
+      close,
     };
   };
 

@@ -16,7 +16,7 @@ import {
   type WriteMode,
   withLines,
 } from '../../model/editing.ts';
-import { objectOf } from '../../model/failure.ts';
+import { objectOf, textOf } from '../../model/failure.ts';
 import type { ObjectName } from '../../model/kinds.ts';
 import { type LoadedObject, loadObject } from '../../model/object.ts';
 import type { KindSchema } from '../../model/schema.ts';
@@ -65,6 +65,8 @@ export interface Editing {
   readonly text: string;
   /** How often the text has been replaced other than by typing. */
   readonly replacements: number;
+  /** The edited object; its name is empty until it has been created. */
+  readonly target: ObjectName;
   readonly mode: WriteMode;
   readonly manager: string;
   readonly base: LoadedObject | undefined;
@@ -103,9 +105,13 @@ export function useEditing(options: EditorOptions): Editing {
   return session;
 }
 
+const changeModeOf = ({ kind }: ObjectName): WriteMode =>
+  kind.verbs.includes('update') ? 'update' : 'apply';
+
 class EditSession implements Editing {
   text: string;
   replacements = 0;
+  target: ObjectName;
   mode: WriteMode;
   manager = defaultManager;
   base: LoadedObject | undefined;
@@ -114,7 +120,6 @@ class EditSession implements Editing {
   /** Whether the user has left the editor; a save that completes later must not navigate. */
   isClosed = false;
   readonly #app: App;
-  readonly #target: ObjectName;
   readonly #changed: () => void;
   #saved: string;
   /** Number of requests so far; only the outcome of the latest one is shown. */
@@ -123,13 +128,12 @@ class EditSession implements Editing {
 
   constructor(app: App, options: EditorOptions, changed: () => void) {
     this.#app = app;
-    this.#target = options.target;
+    this.target = options.target;
     this.#changed = changed;
     this.base = options.object;
     this.text = options.text;
     this.#saved = options.text;
-    const written = options.target.kind.verbs.includes('update') ? 'update' : 'apply';
-    this.mode = options.object === undefined ? 'create' : written;
+    this.mode = options.object === undefined ? 'create' : changeModeOf(options.target);
     this.onSaved = options.onSaved;
   }
 
@@ -173,6 +177,7 @@ class EditSession implements Editing {
     this.#isSaving = false;
     if (outcome.kind !== 'accepted') return this.#reject(outcome);
     const { object, warnings } = outcome;
+    if (this.mode === 'create') this.#continueWith(object);
     // Text that was typed meanwhile stays, and is unsaved.
     this.begin(object, this.text === text ? withoutManagedFields(object.text) : this.text);
     this.#show({ kind: 'saved', warnings });
@@ -186,6 +191,14 @@ class EditSession implements Editing {
     this.replacements += 1;
     this.#saved = withoutManagedFields(object.text);
     this.#changed();
+  }
+
+  /** Edits an object that has been created, so that the next save changes it. */
+  #continueWith({ value }: LoadedObject): void {
+    const metadata = objectOf(value, 'metadata');
+    const namespace = textOf(metadata, 'namespace') || undefined;
+    this.target = { kind: this.target.kind, namespace, name: textOf(metadata, 'name') };
+    this.mode = changeModeOf(this.target);
   }
 
   merge({ message, theirs }: Conflict): void {
@@ -227,7 +240,7 @@ class EditSession implements Editing {
   #edit(ownership: 'respected' | 'forced' = 'respected'): Edit {
     const resourceVersion = this.base?.resourceVersion;
     return {
-      target: this.#target,
+      target: this.target,
       mode: this.mode,
       text: this.text,
       fieldManager: this.manager.trim() || defaultManager,
@@ -240,7 +253,7 @@ class EditSession implements Editing {
   async #reject(outcome: Rejection): Promise<void> {
     if (outcome.kind === 'changed') {
       try {
-        const theirs = await loadObject(this.#app.api, this.#target);
+        const theirs = await loadObject(this.#app.api, this.target);
         const conflict = this.#conflictWith(theirs, outcome.message);
         if (conflict !== undefined) return this.#show(conflict);
       } catch {
@@ -284,14 +297,13 @@ const serverDelayMs = 1_000;
  */
 export function useFaults(
   editing: Editing,
-  of: { readonly target: ObjectName; readonly schema: KindSchema | string | undefined },
+  schema: KindSchema | string | undefined,
 ): readonly EditFault[] {
   const { api, clock } = useApp();
   const [faults, setFaults] = useState<readonly EditFault[]>([]);
-  const { target, schema } = of;
-  const { text, mode, manager, base } = editing;
+  const { target, text, mode, manager, base } = editing;
   const first = useRef(text);
-  // The target of an editor never changes, so it is not a dependency.
+  // The target changes only with the mode.
   useEffect(() => {
     if (text === first.current) return setFaults([]);
     const abort = new AbortController();

@@ -39,12 +39,13 @@ export function Editor(props: {
 
 /** Edits one object as text or in a form; the server validates it before it is saved. */
 function TextEditor(props: EditorOptions & { readonly latestVersion?: string }) {
-  const { target, latestVersion } = props;
-  const { kind } = target;
+  const { latestVersion } = props;
   const editing = useEditing(props);
+  const { target } = editing;
+  const { kind } = target;
   const schema = useSchema(kind);
   const refusal = useRefusal([attemptOf(target, editing.mode)]);
-  const faults = useFaults(editing, { target, schema });
+  const faults = useFaults(editing, schema);
   const [as, setAs] = useState<'text' | 'form'>('text');
   const { path, setPath, setPlace } = usePlace(editing);
   const [goTo, setGoTo] = useState<{ readonly line: number }>();
@@ -61,7 +62,7 @@ function TextEditor(props: EditorOptions & { readonly latestVersion?: string }) 
   };
   return (
     <div class="editor" role="group" aria-label="Editor" onKeyDown={press}>
-      <Tools {...{ editing, target, as, setAs, refusal }} isNew={props.object === undefined} />
+      <Tools {...{ editing, as, setAs, refusal }} />
       {refusal !== undefined && (
         <p class="notice plain" role="status">
           {refusal}
@@ -144,14 +145,13 @@ function hoverAt(schema: KindSchema, text: string, offset: number): HoverText | 
 
 function Tools(props: {
   readonly editing: Editing;
-  readonly target: ObjectName;
-  readonly isNew: boolean;
   readonly as: 'text' | 'form';
   readonly setAs: (as: 'text' | 'form') => void;
   readonly refusal: string | undefined;
 }) {
-  const { editing, target, isNew, as, setAs, refusal } = props;
-  const { manager, mode } = editing;
+  const { editing, as, setAs, refusal } = props;
+  const { manager, mode, target, base } = editing;
+  const isNew = base === undefined;
   return (
     <div class="bar">
       <Choice
@@ -466,6 +466,8 @@ export function CreatePage(props: { readonly kind: Kind; readonly namespace: str
         {...{ target, text }}
         object={undefined}
         onSaved={({ value }) => {
+          // Text that was typed meanwhile changes the new object.
+          if (workspace.hasUnsaved()) return;
           const metadata = objectOf(value, 'metadata');
           const within = textOf(metadata, 'namespace');
           const name = textOf(metadata, 'name');
