@@ -394,6 +394,12 @@ describe('the connection to a node', () => {
       status: 500,
       body: expect.stringContaining(`error dialing backend: ${refused}`),
     });
+    kubelet.upgrade = (_, socket) => void socket.destroy();
+    const reached = await withPod();
+    expect(await upgraded(reached, `${pods}/p/exec?container=a`)).toMatchObject({
+      status: 500,
+      body: expect.stringContaining('"message":"unexpected EOF"'),
+    });
   });
 
   test('API-1: a kubelet that does not complete the handshake is reported', async () => {

@@ -85,8 +85,9 @@ function joinConnections(
 }
 
 /** Whether the connection of a request, including TLS, is established. */
-function isConnected({ socket }: ClientRequest): boolean {
-  if (socket === null || socket.connecting) return false;
+function isConnected(request: ClientRequest | undefined): boolean {
+  const socket = request?.socket ?? undefined;
+  if (socket === undefined || socket.connecting) return false;
   return !('secureConnecting' in socket) || socket.secureConnecting !== true;
 }
 
@@ -360,7 +361,9 @@ export class Relay implements RemoteAnswer {
     }
     const why = this.#isLate ? 'context deadline exceeded' : goNetworkError(error);
     call.context.logger.debug(2, 'cannot reach another server', { error: why });
-    this.#fail({ text: why, isReached: false });
+    // kube-apiserver reads the answer to an upgrade itself, without words of its own in the error.
+    const isCut = why === 'EOF' && this.#protocol !== undefined && isConnected(this.#outgoing);
+    this.#fail(isCut ? { text: 'unexpected EOF', isReached: true } : { text: why, isReached: false });
   }
 
   #isRetryable(error: Error): boolean {
