@@ -310,7 +310,7 @@ class Http1Server {
     connection.takeLast(behind, (head) => {
       const upgrade = upgrading({ request, socket, head });
       if (upgrade === undefined) {
-        socket.end(`HTTP/1.1 411 Length Required\r\n${emptyAndLast}`);
+        this.#endWith(socket, '411 Length Required');
         return;
       }
       const { response } = upgrade;
@@ -331,17 +331,25 @@ class Http1Server {
       socket.destroy();
       return;
     }
-    const answer = `HTTP/1.1 ${statusOfParserError(error.code ?? '')}\r\n${emptyAndLast}`;
+    const status = statusOfParserError(error.code ?? '');
     const connection = this.#connections.get(socket);
     const current = connection?.current;
-    if (connection === undefined || current === undefined) socket.end(answer);
+    if (connection === undefined || current === undefined) this.#endWith(socket, status);
     else if (current.request.complete) {
       // The answer in progress belongs to an earlier request.
       socket.removeAllListeners('data');
       readAsStream(socket);
-      connection.take(() => socket.end(answer));
+      connection.take(() => this.#endWith(socket, status));
     } else if (current.response.headersSent) socket.destroy();
-    else socket.end(answer);
+    else this.#endWith(socket, status);
+  }
+
+  /** Sends the last answer. A client that keeps its side open loses the connection soon. */
+  #endWith(socket: Socket, status: string): void {
+    const { clock, limits } = this.#core;
+    socket.end(`HTTP/1.1 ${status}\r\n${emptyAndLast}`);
+    const limit = clock.after(limits.discardTimeoutMs, () => socket.destroy());
+    listen(socket, { where }, { close: () => limit.stop() });
   }
 
   #connectionOf(socket: Socket): Http1Connection {

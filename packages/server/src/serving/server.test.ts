@@ -447,6 +447,33 @@ describe('malformed requests', () => {
     expect(await raw(sent)).toMatch(/^HTTP\/1.1 431 /);
   });
 
+  test.each([
+    ['a late head', 'GET / HTTP/1.1\r\n', 408],
+    [
+      'an upgrade with a chunked body',
+      'POST / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\nTransfer-Encoding: chunked\r\n\r\n',
+      411,
+    ],
+  ])('TRUST-4: %s does not let a client keep its connection', async (_what, sent, status) => {
+    const clock = new FakeClock();
+    const limits = { headersTimeoutMs: 50, sweepPeriodMs: 20, discardTimeoutMs: 2000 };
+    await serve(() => {}, { protocol: 'h1-plain', clock, limits });
+    server.takeUpgrades();
+    const { port } = server.address;
+    const socket = connectTcp({ port, host: '127.0.0.1', allowHalfOpen: true });
+    let answer = '';
+    socket.on('data', (bytes) => {
+      answer += bytes;
+    });
+    socket.write(sent);
+    await once(socket, 'end');
+    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    clock.advance(2000);
+    socket.on('error', () => {});
+    // The first bytes after the server has closed are answered with a reset, which fails the next.
+    await expect.poll(() => socket.destroyed || !socket.write('x')).toBe(true);
+  });
+
   test('the absolute form names a path', async () => {
     await serve((exchange) => text(exchange, exchange.url), { protocol: 'h1-plain' });
     const sent = 'GET http://a.b/c?d HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
