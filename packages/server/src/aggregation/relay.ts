@@ -363,7 +363,9 @@ export class Relay implements RemoteAnswer {
     call.context.logger.debug(2, 'cannot reach another server', { error: why });
     // kube-apiserver reads the answer to an upgrade itself, without words of its own in the error.
     const isCut = why === 'EOF' && this.#protocol !== undefined && isConnected(this.#outgoing);
-    this.#fail(isCut ? { text: 'unexpected EOF', isReached: true } : { text: why, isReached: false });
+    this.#fail(
+      isCut ? { text: 'unexpected EOF', isReached: true } : { text: why, isReached: false },
+    );
   }
 
   #isRetryable(error: Error): boolean {
