@@ -265,6 +265,22 @@ inBrowser('one object', { timeout }, () => {
     await screen.expectText('scaler (update)');
     await expectAccessible('fields');
   });
+
+  test('CLIENT-4: a tree with any UIDs of owners leaves the console as it is', async () => {
+    const namespace = await freshNamespace(on.server);
+    const ownerReferences = ['__proto__', 'constructor', 'toString'].map((uid) => ({
+      // The garbage collector cannot look for owners of an unknown kind.
+      ...{ apiVersion: 'unknown.example.com/v1', kind: 'Unknown', name: `of-${uid}`, uid },
+    }));
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    const metadata = { name: 'owned', ownerReferences };
+    await mustCreate(on.server, path, configMap('owned', { metadata }));
+    const shared = 'Object.getOwnPropertyNames(Object.prototype).length';
+    const before = await screen.run(shared);
+    await screen.go(`#/o/core/v1/configmaps/${namespace}/owned?tab=tree`);
+    await screen.until(`${count('.node')} === 4 && ${count('.graph path')} === 3`, 'the tree');
+    expect(await screen.run(shared)).toBe(before);
+  });
 });
 
 inBrowser('writing', { timeout }, () => {

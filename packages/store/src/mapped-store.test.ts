@@ -136,7 +136,7 @@ test('a closed watch receives nothing, and the end of a store follows all events
   expect(open.ended.map(({ code }) => code)).toEqual(['closed']);
 });
 
-test('a watch whose translation falls far behind ends, so that its client reads the newest state', async () => {
+test('a watch far behind its translation ends, so that its client reads anew', async () => {
   const memory = createMemoryStore();
   const slow = pausedConverter();
   const { watch, ended, events } = await watchEvents(convertedStore(memory, slow.convert));

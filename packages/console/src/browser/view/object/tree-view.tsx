@@ -103,22 +103,24 @@ function layOut({ nodes, edges }: OwnershipTree): GraphLayout {
   const graph = new Graph();
   graph.setGraph({ rankdir: 'LR', nodesep: 18, ranksep: 60, marginx: margin, marginy: margin });
   graph.setDefaultEdgeLabel(() => ({}));
-  for (const { uid } of nodes) graph.setNode(uid, { width: nodeWidth, height: nodeHeight });
-  for (const { owner, dependent } of edges) {
-    if (graph.hasNode(owner) && graph.hasNode(dependent)) graph.setEdge(owner, dependent);
-  }
+  // Owner references may contain any UID, such as `__proto__`, and the library uses plain objects.
+  const ids = new Map(nodes.map(({ uid }, index) => [uid, `n${index}`]));
+  const idOf = (uid: string) => ids.get(uid) ?? '';
+  const lines = edges
+    .filter(({ owner, dependent }) => ids.has(owner) && ids.has(dependent))
+    .map(({ owner, dependent }) => [idOf(owner), idOf(dependent)] as const);
+  for (const id of ids.values()) graph.setNode(id, { width: nodeWidth, height: nodeHeight });
+  for (const [owner, dependent] of lines) graph.setEdge(owner, dependent);
   layout(graph);
   const { width = 0, height = 0 } = graph.graph();
   return {
     width: Math.ceil(Number(width)),
     height: Math.ceil(Number(height)),
     nodes: nodes.map((node) => {
-      const { x, y } = graph.node(node.uid);
+      const { x, y } = graph.node(idOf(node.uid));
       return { node, x: x - nodeWidth / 2, y: y - nodeHeight / 2 };
     }),
-    paths: edges
-      .filter(({ owner, dependent }) => graph.hasEdge(owner, dependent))
-      .map(({ owner, dependent }) => curve(graph.node(owner), graph.node(dependent))),
+    paths: lines.map(([owner, dependent]) => curve(graph.node(owner), graph.node(dependent))),
   };
 }
 
