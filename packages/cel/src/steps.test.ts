@@ -56,6 +56,21 @@ describe('TRUST-2: macros walk long lists in steps', () => {
     expect(inSteps.error).toEqual(atOnce.error);
   });
 
+  test('a large pattern that an expression computes is parsed and compiled in steps', () => {
+    const source = `'xy'.matches('^(' + 'x|y){2}(abcd){0,900}$')`;
+    const environment = { functions: standardFunctions(), variables: new Map() };
+    const program = compile(source, environment).program();
+    const stepsOf = () => {
+      let pauses = 0;
+      for (const work = program.steps(new Map(), costMax); ; pauses += 1) {
+        const step = work.next();
+        if (step.done === true) return { pauses, value: step.value.value };
+      }
+    };
+    expect(stepsOf()).toEqual({ pauses: 5, value: true });
+    expect(stepsOf()).toEqual({ pauses: 0, value: true });
+  });
+
   test('short evaluations take one step', () => {
     expect(outcomesOf('[1, 2].all(x, x > 0)').steps).toBe(1);
   });

@@ -1,5 +1,5 @@
 import { runInOnePiece, WorkBudget, WorkExceeded } from '@wheelhouse/machinery';
-import { Pattern } from '@wheelhouse/schema';
+import { isLargePattern, Pattern } from '@wheelhouse/schema';
 import {
   type CallContext,
   divided,
@@ -326,19 +326,42 @@ function reading(run: (value: string) => Value) {
 const patterns = new Map<string, Pattern>();
 const patternsMax = 500;
 
-/** Compiles an RE2 pattern. Throws `CelError` if it is invalid or too large. */
+/** Maximum memory of these patterns, in instructions of about 100 bytes. */
+const patternsWeightMax = 500_000;
+
+let patternsWeight = 0;
+
+/** Parses an RE2 pattern. Throws `CelError` if it is invalid or too large. */
 export function patternOf(source: string): Pattern {
   const cachedPattern = patterns.get(source);
   if (cachedPattern !== undefined) return cachedPattern;
-  let compiled: Pattern;
+  let pattern: Pattern;
   try {
-    compiled = new Pattern(source);
+    pattern = new Pattern(source);
   } catch (error) {
     throw new CelError(String(error instanceof Error ? error.message : error));
   }
-  if (patterns.size >= patternsMax) patterns.clear();
-  patterns.set(source, compiled);
-  return compiled;
+  if (patterns.size >= patternsMax || patternsWeight + pattern.weight > patternsWeightMax) {
+    patterns.clear();
+    patternsWeight = 0;
+  }
+  patterns.set(source, pattern);
+  patternsWeight += pattern.weight;
+  return pattern;
+}
+
+/** Work of parsing a large pattern, which only evaluations that pause are allowed. */
+const parsingWork = 31_000;
+
+/** Parses and compiles a pattern, in steps if it is large (TRUST-2). */
+function* patternSteps(source: string, context: CallContext): Generator<void, Pattern> {
+  if (!patterns.has(source) && isLargePattern(source)) {
+    context.work(parsingWork);
+    yield;
+  }
+  const pattern = patternOf(source);
+  yield* pattern.compileSteps();
+  return pattern;
 }
 
 /** Elementary steps of a match, whose cost assumes ten characters and four instructions. */
@@ -364,7 +387,7 @@ function countInstructions(cost: number, context: CallContext): void {
 }
 
 const matches = divided(function* ([value, source], context) {
-  const pattern = patternOf(asText(source));
+  const pattern = yield* patternSteps(asText(source), context);
   spendMatch([asText(value), asText(source)], pattern, context);
   if (context.isStepOver()) yield;
   return yield* pattern.testSteps(asText(value));
@@ -372,16 +395,16 @@ const matches = divided(function* ([value, source], context) {
 
 /** As in kube-apiserver, the function costs as much as any call; only the method has a cost. */
 const matchesFunction = divided(function* ([value, source], context) {
-  const pattern = patternOf(asText(source));
+  const pattern = yield* patternSteps(asText(source), context);
   const instructions = Math.max(asText(source).length, pattern.size);
   countInstructions(sizeCost(1 + asText(value).length) * patternCost(instructions), context);
   if (context.isStepOver()) yield;
   return yield* pattern.testSteps(asText(value));
 });
 
-function patternToFind(source: string): Pattern {
+function* patternToFind(source: string, context: CallContext): Generator<void, Pattern> {
   try {
-    return patternOf(source);
+    return yield* patternSteps(source, context);
   } catch (error) {
     if (!(error instanceof CelError)) throw error;
     throw new CelError(`Illegal regex: ${error.message}`);
@@ -400,7 +423,7 @@ function* findSteps(
   context: CallContext,
 ): Generator<void, string[]> {
   const [value, source] = [asText(args[0]), asText(args[1])];
-  const pattern = patternToFind(source);
+  const pattern = yield* patternToFind(source, context);
   spendMatch([value, source], pattern, context);
   if (context.isStepOver()) yield;
   const budget = new WorkBudget({ what: 'the search for matches', steps: findStepsMax });

@@ -1,13 +1,13 @@
 import type { WorkBudget } from '@wheelhouse/machinery';
-import { RE2JS } from 're2js';
+import { RE2JS, RE2Set } from 're2js';
 import { type CompiledProgram, matchesInSteps, searchOf } from './pattern-steps.ts';
 
 /** What a pattern takes to compile. */
 interface PatternSize {
   /** An upper estimate of the number of instructions. */
   readonly instructions: number;
-  /** Work of reading classes, in Unicode classes. */
-  readonly classes: number;
+  /** Work of parsing, in literal characters. */
+  readonly parts: number;
 }
 
 /**
@@ -42,8 +42,11 @@ const unicodeClass = /\\[pP]/g;
 const range =
   /(?:\\x\{([0-9a-fA-F]{1,8})\}|\\?([\s\S]))-(?:\\x\{([0-9a-fA-F]{1,8})\}|\\?([\s\S]))/gu;
 
-/** Characters of a range without case that take as long to compile as a Unicode class. */
-const charactersPerClass = 3_000;
+/** What takes as long to parse as this number of literal characters. */
+const partsOf = { escape: 2, repetition: 2, group: 3, alternative: 3, class: 3, unicodeClass: 60 };
+
+/** Characters of a range without case that take as long to parse as a literal character. */
+const foldedPerPart = 40;
 
 class SizeReader {
   readonly #source: string;
@@ -53,7 +56,7 @@ class SizeReader {
   #size = 1;
   /** Size of the operand of a following repetition. */
   #last = 0;
-  #classes = 0;
+  #parts = 0;
   #ignoresCase = false;
 
   constructor(source: string) {
@@ -63,7 +66,7 @@ class SizeReader {
   read(): PatternSize {
     while (this.#at < this.#source.length) this.#step();
     const instructions = this.#outer.reduce((sum, size) => sum + size, this.#size);
-    return { instructions, classes: this.#classes };
+    return { instructions, parts: Math.ceil(this.#parts) };
   }
 
   #step(): void {
@@ -81,6 +84,7 @@ class SizeReader {
     else {
       this.#at += 1;
       this.#add(1);
+      this.#parts += characterParts[character ?? ''] ?? 1;
     }
   }
 
@@ -88,6 +92,7 @@ class SizeReader {
     opening.lastIndex = this.#at;
     const [text = '('] = opening.exec(this.#source) ?? [];
     this.#at += text.length;
+    this.#parts += partsOf.group;
     this.#ignoresCase ||= ignoringCase.test(text);
     if (text.endsWith(')')) return;
     this.#outer.push(this.#size);
@@ -107,12 +112,14 @@ class SizeReader {
       const end = source.indexOf('\\E', this.#at);
       const to = end < 0 ? source.length : end;
       this.#size += to - this.#at;
+      this.#parts += to - this.#at;
       this.#last = 1;
       this.#at = to + 2;
       return;
     }
     escaped.lastIndex = this.#at;
     const [text = '\\'] = escaped.exec(source) ?? [];
+    this.#parts += partsOf.escape;
     this.#readClass(text);
     this.#at += text.length;
     this.#add(1);
@@ -129,6 +136,7 @@ class SizeReader {
       else if (source.startsWith('[:', at)) at = Math.max(at + 2, source.indexOf(':]', at) + 2);
       else at += 1;
     }
+    this.#parts += partsOf.class + (at - this.#at) / 2;
     this.#readClass(source.slice(this.#at, at + 1));
     this.#at = at + 1;
     this.#add(1);
@@ -136,12 +144,12 @@ class SizeReader {
 
   /** RE2 merges all ranges of a Unicode class, and looks up each character without case. */
   #readClass(text: string): void {
-    const unicodeClasses = text.match(unicodeClass)?.length ?? 0;
-    this.#classes += this.#ignoresCase ? 2 * unicodeClasses : unicodeClasses;
+    const unicodeParts = (text.match(unicodeClass)?.length ?? 0) * partsOf.unicodeClass;
+    this.#parts += this.#ignoresCase ? 2 * unicodeParts : unicodeParts;
     if (!this.#ignoresCase) return;
     for (const [, fromHex, from, toHex, to] of text.matchAll(range)) {
       const width = codePoint(toHex, to) - codePoint(fromHex, from);
-      this.#classes += Math.max(width, 0) / charactersPerClass;
+      this.#parts += Math.max(width, 0) / foldedPerPart;
     }
   }
 
@@ -151,6 +159,7 @@ class SizeReader {
     if (match === null) return false;
     const [text, min, open, max] = match;
     const copies = open === undefined || max === '' ? Number(min) + 1 : Number(max);
+    this.#parts += partsOf.repetition;
     // Each optional copy takes one more instruction.
     const repeated = (this.#last + 1) * copies;
     this.#size += repeated - this.#last;
@@ -159,6 +168,14 @@ class SizeReader {
     return true;
   }
 }
+
+/** Operators of one character; other characters are literals. */
+const characterParts: Readonly<Record<string, number>> = {
+  '|': partsOf.alternative,
+  '*': partsOf.repetition,
+  '+': partsOf.repetition,
+  '?': partsOf.repetition,
+};
 
 /** The character of an escape with hexadecimal digits, or of a text. */
 const codePoint = (digits: string | undefined, text: string | undefined) =>
@@ -179,17 +196,30 @@ const patternLengthMax = 16_384;
 /** Maximum number of instructions of a compiled pattern. */
 const patternSizeMax = 10_000;
 
-/** Maximum number of Unicode classes of a pattern; wide ranges without case count as several. */
-const patternClassesMax = 200;
+/** Maximum work of parsing a pattern, in literal characters. */
+const patternPartsMax = 12_000;
+
+/** Instructions and parts above which a pattern is parsed and compiled in steps of their own. */
+const undividedWeight = 2_000;
+
+/** Whether compiling a pattern takes so long that it is divided. */
+export function isLargePattern(source: string): boolean {
+  return source.length <= patternLengthMax && weightOf(sizeOfPattern(source)) > undividedWeight;
+}
+
+const weightOf = ({ instructions, parts }: PatternSize) => instructions + parts;
 
 /**
  * A pattern of a user. RE2 matches it in time proportional to the product of the length of the text
- * and the size of the compiled pattern.
+ * and the size of the compiled pattern. A large pattern is only parsed at first; it is compiled
+ * before its first match, or by `compileSteps`.
  */
 export class Pattern {
-  readonly #compiled: RE2JS;
-  /** Number of instructions of the compiled pattern: a thousand for `a{1000}`. */
-  readonly size: number;
+  /** A large pattern is a set, because RE2 parses and compiles the patterns of sets separately. */
+  readonly #engine: RE2JS | RE2Set;
+
+  /** An upper estimate of its memory, in instructions of about 100 bytes. */
+  readonly weight: number;
 
   /** @throws Error with RE2's message for a pattern that is malformed or too large */
   constructor(source: string) {
@@ -197,16 +227,39 @@ export class Pattern {
       throw new Error(`a pattern may have at most ${patternLengthMax} characters`);
     }
     // Compiling takes time and memory proportional to the result, so its size is estimated first.
-    const { instructions, classes } = sizeOfPattern(source);
-    if (instructions > patternSizeMax) {
+    const size = sizeOfPattern(source);
+    if (size.instructions > patternSizeMax) {
       throw new Error(`a compiled pattern may have at most ${patternSizeMax} instructions`);
     }
-    if (classes > patternClassesMax) {
-      const ranges = 'wide ranges without case count as several';
-      throw new Error(`a pattern may have at most ${patternClassesMax} Unicode classes; ${ranges}`);
+    if (size.parts > patternPartsMax) {
+      const counts = 'a group or an alternative counts as 3, and a Unicode class as 60';
+      throw new Error(`a pattern may have at most ${patternPartsMax} parts, where ${counts}`);
     }
-    this.#compiled = RE2JS.compile(source);
-    this.size = this.#compiled.programSize();
+    this.weight = weightOf(size);
+    if (this.weight > undividedWeight) {
+      this.#engine = new RE2Set();
+      this.#engine.add(source);
+    } else this.#engine = RE2JS.compile(source);
+  }
+
+  /** Compiles a large pattern in a step of its own (TRUST-2). */
+  *compileSteps(): Generator<void, void> {
+    if (this.#engine instanceof RE2JS || this.#engine.prog !== null) return;
+    yield;
+    this.#program;
+    yield;
+  }
+
+  /** The program, which is compiled now if it is not yet. */
+  get #program(): CompiledProgram {
+    if (this.#engine instanceof RE2JS) return this.#engine.re2Input.prog;
+    this.#engine.compile();
+    return this.#engine.prog;
+  }
+
+  /** Number of instructions of the compiled pattern: a thousand for `a{1000}`. */
+  get size(): number {
+    return this.#program.inst.length;
   }
 
   /** Returns the maximum number of steps of one match against a text of this length. */
@@ -216,12 +269,14 @@ export class Pattern {
 
   /** Whether the pattern matches anywhere in the text. */
   test(text: string): boolean {
-    return this.#compiled.test(text);
+    const engine = this.#engine;
+    return engine instanceof RE2JS ? engine.test(text) : engine.match(text).length > 0;
   }
 
   /** Does the work of `test` in steps (TRUST-2). */
   *testSteps(text: string): Generator<void, boolean> {
-    const program: CompiledProgram = this.#compiled.re2Input.prog;
+    yield* this.compileSteps();
+    const program = this.#program;
     if (this.stepsFor(text.length) <= undividedSteps || program.numLb > 0) return this.test(text);
     return yield* matchesInSteps(program, text);
   }
@@ -234,11 +289,14 @@ export class Pattern {
    * @throws WorkExceeded if the budget is exceeded
    */
   *findSteps(text: string, limit: number, budget: WorkBudget): Generator<void, string[]> {
-    const program: CompiledProgram = this.#compiled.re2Input.prog;
+    yield* this.compileSteps();
+    const program = this.#program;
     const steps = this.stepsFor(text.length);
     const isShort =
       steps <= undividedSteps && steps * Math.min(limit, text.length + 1) <= 10 * undividedSteps;
-    const matcher = isShort || program.numLb > 0 ? this.#compiled.matcher(text) : undefined;
+    const engine = this.#engine;
+    const usesEngine = engine instanceof RE2JS && (isShort || program.numLb > 0);
+    const matcher = usesEngine ? engine.matcher(text) : undefined;
     const search = searchOf(program, text, budget);
     let pausesAt = budget.left - stepsPerPause;
     const matches: string[] = [];

@@ -498,3 +498,10 @@ test('TRUST-2: matches of long texts pause, and a text may be too long for the b
   const wide: JsonObject = { type: 'string', pattern: '^[a-z]{1,100}([a-z]|-)*$' };
   expect(() => stepsOf(wide, 'a'.repeat(1_000_000))).toThrow(WorkExceeded);
 });
+
+test('TRUST-2: a large pattern is compiled in steps before its first match', () => {
+  const props: JsonObject = { type: 'string', pattern: '^(([a-y]|z){900}|a)$' };
+  expect(stepsOf(props, 'a')).toEqual({ errors: [], steps: 4 });
+  expect(stepsOf(props, 'b')).toEqual({ errors: ['spec'], steps: 4 });
+  expect(stepsOf({ ...props, pattern: '^([a-y]|z)$' }, 'a')).toEqual({ errors: [], steps: 1 });
+});

@@ -15,7 +15,7 @@ import {
 } from '@wheelhouse/machinery';
 import { childPath, indexPath } from '../field-paths.ts';
 import { type NestedValidation, resolved, type Schema } from '../schema.ts';
-import { Pattern } from './pattern.ts';
+import { isLargePattern, Pattern } from './pattern.ts';
 import {
   compositeError,
   enumCheck,
@@ -32,7 +32,7 @@ import {
   correlateItem,
   correlateMember,
   isUnchanged,
-  LongMatch,
+  LongCheck,
   mergeInto,
   newResult,
   type Place,
@@ -158,7 +158,7 @@ class Progress {
         check();
         return;
       } catch (error) {
-        if (!(error instanceof LongMatch)) throw error;
+        if (!(error instanceof LongCheck)) throw error;
         result.checks = checks;
         result.errors.length = length;
         yield* error.steps;
@@ -278,7 +278,14 @@ function scalarCheck(node: ValidationNode): Check {
 /** Returns the test of a pattern, which is compiled on first use because that takes long. */
 function lazyPattern(source: string): (text: string, work: ValidationWork) => boolean {
   let pattern: Pattern | undefined;
+  function* compileSteps(): Generator<void, void> {
+    yield;
+    const parsed = new Pattern(source);
+    yield* parsed.compileSteps();
+    pattern = parsed;
+  }
   return (text, work) => {
+    if (pattern === undefined && isLargePattern(source)) throw new LongCheck(compileSteps());
     pattern ??= new Pattern(source);
     return work.test(pattern, text);
   };

@@ -47,7 +47,7 @@ export class ValidationWork extends WorkBudget {
 
   /**
    * Whether the pattern matches the text.
-   * @throws LongMatch if the match takes too long for one step
+   * @throws LongCheck if the match takes too long for one step
    * @throws WorkExceeded if the budget is exceeded
    */
   test(pattern: Pattern, text: string): boolean {
@@ -56,7 +56,7 @@ export class ValidationWork extends WorkBudget {
     const steps = pattern.stepsFor(text.length);
     this.spend(steps);
     this.#matched += steps;
-    if (this.#matched > undividedMatches) throw new LongMatch(this.#steps(pattern, text));
+    if (this.#matched > undividedMatches) throw new LongCheck(this.#steps(pattern, text));
     const matches = pattern.test(text);
     if (this.#matched > cachedFrom) this.#cache(pattern, text, matches);
     return matches;
@@ -76,12 +76,15 @@ export class ValidationWork extends WorkBudget {
   }
 }
 
-/** Thrown by a check that needs a long match; it must be repeated after the steps of the match. */
-export class LongMatch extends Error {
-  /** Matches, and caches the result. */
+/**
+ * Thrown by a check that must compile a large pattern or needs a long match; it must be repeated
+ * after the steps of that.
+ */
+export class LongCheck extends Error {
+  /** Compiles or matches, and caches the result. */
   readonly steps: Generator<void, void>;
   constructor(steps: Generator<void, void>) {
-    super('the check needs a match that takes long');
+    super('the check needs a pattern or a match that takes long');
     this.steps = steps;
   }
 }
