@@ -3,6 +3,7 @@ import { listen, reportFault } from '@wheelhouse/machinery';
 import {
   acknowledgeSettings,
   onlyWord,
+  readGoAway,
   readPing,
   readSettings,
   sendGoAway,
@@ -10,8 +11,8 @@ import {
   sendReset,
   sendSettings,
   sendWindowUpdate,
+  widenConnection,
   windowOutOfRange,
-  wrongSize,
 } from './control-frames.ts';
 import {
   checkOrder,
@@ -20,7 +21,6 @@ import {
   type FrameSink,
   HeaderBlock,
   trimPayload,
-  uint31,
   violation,
 } from './frame-reader.ts';
 import { type FieldSink, HpackDecoder } from './hpack-decoder.ts';
@@ -45,7 +45,6 @@ const headerTableBytes = 4096;
 const headerBytesMax = 64 * 1024;
 /** Maximum size of control frames that wait for a server that does not read. */
 const controlBytesMax = 1024 * 1024;
-const goAwayBytesMin = 8;
 const pingPayload = Buffer.from('keepaliv', 'latin1');
 
 /** Receives the progress of a client's connection. */
@@ -303,12 +302,8 @@ export class ClientConnection implements FrameSink, OutputOwner<ClientStream> {
   }
 
   #handleSettings(frame: Frame): void {
-    if (frame.stream !== 0) throw violation('SETTINGS on a stream');
-    if ((frame.flags & flag.ack) !== 0) {
-      if (frame.end !== frame.start) throw wrongSize('SETTINGS acknowledgment');
-      return;
-    }
     const settings = readSettings(frame);
+    if (settings === undefined) return;
     if ((settings.headerTableBytes ?? headerTableBytes) < headerTableBytes) {
       this.#owesTableUpdate = true;
     }
@@ -331,16 +326,13 @@ export class ClientConnection implements FrameSink, OutputOwner<ClientStream> {
 
   #handleWindowUpdate(frame: Frame): void {
     const by = onlyWord(frame, 'WINDOW_UPDATE');
-    const output = this.#output;
-    if (by === 0) throw violation('WINDOW_UPDATE by 0');
-    if (frame.stream > 0) {
-      const stream = this.#streams.get(frame.stream);
-      if (stream !== undefined) this.#widen(stream, by);
+    if (frame.stream === 0) {
+      widenConnection(this.#output, by);
       return;
     }
-    if (output.sendWindow + by > windowBytesMax) throw windowOutOfRange();
-    output.sendWindow += by;
-    output.schedule();
+    if (by === 0) throw violation('WINDOW_UPDATE by 0');
+    const stream = this.#streams.get(frame.stream);
+    if (stream !== undefined) this.#widen(stream, by);
   }
 
   #widen(stream: ClientStream, by: number): void {
@@ -362,11 +354,9 @@ export class ClientConnection implements FrameSink, OutputOwner<ClientStream> {
   }
 
   /** The server has not processed streams after the last one that it names. */
-  #handleGoAway({ bytes, start, end, stream }: Frame): void {
-    if (stream !== 0) throw violation('GOAWAY on a stream');
-    if (end - start < goAwayBytesMin) throw wrongSize('GOAWAY');
+  #handleGoAway(frame: Frame): void {
+    const last = readGoAway(frame);
     this.#isRetired = true;
-    const last = uint31(bytes, start);
     const later = this.#streams.all().filter(({ id }) => id > last);
     for (const unprocessed of later) this.#cut(unprocessed, errorCode.refusedStream);
     this.#refuseWaiting();

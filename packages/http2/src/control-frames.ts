@@ -22,8 +22,22 @@ interface PeerSettings {
 const entryBytes = 6;
 const frameBytesCeiling = 0xffffff;
 
-/** Parses the payload of a SETTINGS frame. Throws ConnectionError for values out of range. */
-export function readSettings({ bytes, start, end }: Frame): PeerSettings {
+/**
+ * Parses a SETTINGS frame; undefined for an acknowledgment. Throws ConnectionError for an invalid
+ * frame and for values out of range.
+ */
+export function readSettings({
+  bytes,
+  start,
+  end,
+  stream,
+  flags,
+}: Frame): PeerSettings | undefined {
+  if (stream !== 0) throw violation('SETTINGS on a stream');
+  if ((flags & flag.ack) !== 0) {
+    if (end !== start) throw wrongSize('SETTINGS acknowledgment');
+    return undefined;
+  }
   if ((end - start) % entryBytes !== 0) {
     throw new ConnectionError(errorCode.frameSizeError, 'SETTINGS frame with invalid length');
   }
@@ -63,6 +77,17 @@ export function windowOutOfRange(): ConnectionError {
   return new ConnectionError(errorCode.flowControlError, 'window out of range');
 }
 
+/** Widens the send window of a connection by the increment of a WINDOW_UPDATE. */
+export function widenConnection(
+  output: { sendWindow: number; schedule(): void },
+  by: number,
+): void {
+  if (by === 0) throw violation('WINDOW_UPDATE by 0');
+  if (output.sendWindow + by > windowBytesMax) throw windowOutOfRange();
+  output.sendWindow += by;
+  output.schedule();
+}
+
 /** Reads the only word of a frame, such as the increment of a WINDOW_UPDATE. */
 export function onlyWord({ bytes, start, end }: Frame, what: string): number {
   if (end - start !== 4) throw wrongSize(what);
@@ -77,6 +102,15 @@ export function readPing({ bytes, start, end, stream }: Frame): Buffer {
 }
 
 const pingBytes = 8;
+
+/** Returns the last stream that a GOAWAY names. Throws ConnectionError for an invalid frame. */
+export function readGoAway({ bytes, start, end, stream }: Frame): number {
+  if (stream !== 0) throw violation('GOAWAY on a stream');
+  if (end - start < goAwayBytesMin) throw wrongSize('GOAWAY');
+  return uint31(bytes, start);
+}
+
+const goAwayBytesMin = 8;
 
 function outOfRange(name: string): ConnectionError {
   return new ConnectionError(errorCode.protocolError, `${name} out of range`);

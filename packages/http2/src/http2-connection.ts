@@ -4,6 +4,7 @@ import {
   acknowledgeSettings,
   FloodGuard,
   onlyWord,
+  readGoAway,
   readPing,
   readSettings,
   sendGoAway,
@@ -11,6 +12,7 @@ import {
   sendReset,
   sendSettings,
   sendWindowUpdate,
+  widenConnection,
   windowOutOfRange,
   wrongSize,
 } from './control-frames.ts';
@@ -256,7 +258,6 @@ export class Http2Connection
   /** Unknown types are extensions, which must be ignored (RFC 9113, 5.5). */
   #handleControl(frame: Frame): void {
     const { type, stream } = frame;
-    const bytes = frame.end - frame.start;
     if (type === frameType.windowUpdate) this.#handleWindowUpdate(frame);
     else if (type === frameType.settings) this.#handleSettings(frame);
     else if (type === frameType.resetStream) this.#handleReset(frame);
@@ -264,12 +265,9 @@ export class Http2Connection
     else if (type === frameType.pushPromise) throw violation('PUSH_PROMISE from a client');
     else if (type === frameType.priority) {
       if (stream === 0) throw violation('PRIORITY on stream 0');
-      if (bytes !== priorityBytes) throw wrongSize('PRIORITY');
+      if (frame.end - frame.start !== priorityBytes) throw wrongSize('PRIORITY');
       if (uint31(frame.bytes, frame.start) === stream) throw violation('stream depends on itself');
-    } else if (type === frameType.goAway) {
-      if (stream !== 0) throw violation('GOAWAY on a stream');
-      if (bytes < goAwayBytesMin) throw wrongSize('GOAWAY');
-    }
+    } else if (type === frameType.goAway) readGoAway(frame);
   }
 
   #handleHeaders(frame: Frame): void {
@@ -413,14 +411,12 @@ export class Http2Connection
   }
 
   #handleSettings(frame: Frame): void {
-    if (frame.stream !== 0) throw violation('SETTINGS on a stream');
-    if ((frame.flags & flag.ack) !== 0) {
-      if (frame.end !== frame.start) throw wrongSize('SETTINGS acknowledgment');
+    const settings = readSettings(frame);
+    if (settings === undefined) {
       if (!this.#hasSettings) throw violation('connection does not begin with SETTINGS');
       return;
     }
     this.#hasSettings = true;
-    const settings = readSettings(frame);
     if ((settings.headerTableBytes ?? headerTableBytes) < headerTableBytes) {
       this.#owesTableUpdate = true;
     }
@@ -458,10 +454,7 @@ export class Http2Connection
     if (id > this.#newestStream) throw violation('WINDOW_UPDATE on an idle stream');
     const output = this.#output;
     if (id === 0) {
-      if (by === 0) throw violation('WINDOW_UPDATE by 0');
-      if (output.sendWindow + by > windowBytesMax) throw windowOutOfRange();
-      output.sendWindow += by;
-      output.schedule();
+      widenConnection(output, by);
       return;
     }
     const stream = this.#streams.get(id);
@@ -568,8 +561,6 @@ export class Http2Connection
     }
   }
 }
-
-const goAwayBytesMin = 8;
 
 /** Returns the error code for a DATA frame; `noError` if it is valid. */
 function dataError(

@@ -232,6 +232,7 @@ export {
   formatIpAddress,
   formatIpBlock,
   formatStrictly,
+  type IpAddress,
   type IpBlock,
   ipVersion,
   parseIpAddress,

@@ -344,6 +344,13 @@ describe('Endpoints', () => {
       ],
     ],
     [
+      { 'subsets.0.addresses.0.ip': 'ff12::1' },
+      [
+        `${ip}: Invalid value: "ff12::1": ` +
+          'may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)',
+      ],
+    ],
+    [
       { 'subsets.0.addresses.0.ip': '::' },
       [`${ip}: Invalid value: "::": may not be unspecified (::)`],
     ],

@@ -112,6 +112,7 @@ test.each([
   ['fe80::1', 'isLinkLocalUnicast'],
   ['224.0.0.5', 'isLinkLocalMulticast'],
   ['ff02::5', 'isLinkLocalMulticast'],
+  ['ff12::5', 'isLinkLocalMulticast'],
 ] as const)('%s %s', (text, range) => {
   const address = parseIpAddress(text);
   if (address === undefined) throw new Error('no address');

@@ -152,7 +152,9 @@ export const specialRanges = {
   isUnspecified: (address: IpAddress) => address.bits === 0n,
   isLoopback: inBlocks('127.0.0.0/8', '::1/128'),
   isLinkLocalUnicast: inBlocks('169.254.0.0/16', 'fe80::/10'),
-  isLinkLocalMulticast: inBlocks('224.0.0.0/24', 'ff02::/16'),
+  /** The flags of an IPv6 address, its third hexadecimal digit, do not matter. */
+  isLinkLocalMulticast: ({ family, bits }: IpAddress) =>
+    family === 4 ? bits >> 8n === 0xe00000n : ((bits >> 112n) & 0xff0fn) === 0xff02n,
 } as const;
 
 /** Returns the error message of Go's strict parser for an address; undefined for a valid one. */

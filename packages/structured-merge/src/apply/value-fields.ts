@@ -172,57 +172,42 @@ export function* withNamedFields(
 }
 
 /**
- * The value without the members and list items in the set. A part that loses all its content
- * becomes null; atomic parts below a path of the set are removed as a whole.
+ * The value without the members and list items in the set, in steps. A part that loses all its
+ * content becomes null; atomic parts below a path of the set are removed as a whole.
  */
-function removeItems(type: ValueType, value: JsonValue, paths: FieldSet): JsonValue {
-  const { map, scalar, list } = fitting(type, value);
-  if (map !== undefined) return isObject(value) ? removeFromMap(map, value, paths) : null;
-  if (scalar !== undefined) return value;
-  return list !== undefined && Array.isArray(value) ? removeFromList(list, value, paths) : null;
-}
-
-/** `removeItems` in steps, for large values. */
 export function* removeItemsSteps(
   type: ValueType,
   value: JsonValue,
   paths: FieldSet,
+  stride = new Stride(),
 ): Generator<void, JsonValue> {
-  const stride = new Stride();
-  if (stride.weigh(value) === 'light') return removeItems(type, value, paths);
-  return yield* removeSteps(type, value, { paths, stride });
-}
-
-function* removeSteps(
-  type: ValueType,
-  value: JsonValue,
-  at: { readonly paths: FieldSet; readonly stride: Stride },
-): Generator<void, JsonValue> {
-  const { paths } = at;
   const { map, scalar, list } = fitting(type, value);
-  const isMap = map !== undefined && !map.atomic && isObject(value);
-  const isList = map === undefined && scalar === undefined && list?.atomic === false;
-  if (isMap) {
+  if (map !== undefined) {
+    if (map.atomic || !isObject(value)) return null;
     const kept: JsonObject = {};
     let count = 0;
     for (const name of Object.keys(value)) {
       const part = value[name];
       if (part === undefined) continue;
       const item = { type: memberType(map, name), value: part, element: fieldElement(name) };
-      const remainder = yield* remainderSteps(item, at);
+      const remainder = yield* remainderSteps(item, { paths, stride });
       if (remainder === undefined) continue;
       setMember(kept, name, remainder);
       count += 1;
     }
     return count > 0 ? kept : null;
   }
-  if (!isList || !Array.isArray(value)) return removeItems(type, value, paths);
+  if (scalar !== undefined) return value;
+  if (list === undefined || list.atomic || !Array.isArray(value)) return null;
   const inner = list.element.get();
   const kept: JsonValue[] = [];
   for (const item of value) {
     const element = itemElement(list, item);
     if (typeof element !== 'string') continue;
-    const remainder = yield* remainderSteps({ type: inner, value: item, element }, at);
+    const remainder = yield* remainderSteps(
+      { type: inner, value: item, element },
+      { paths, stride },
+    );
     if (remainder !== undefined) kept.push(remainder);
   }
   return kept.length > 0 ? kept : null;
@@ -235,54 +220,15 @@ interface Item {
   readonly element: PathElement;
 }
 
-/** `remainderOf` in steps. */
+/** The remainder of a member or list item; undefined if it is removed. */
 function* remainderSteps(
-  item: Item,
+  { type, value, element }: Item,
   { paths, stride }: { readonly paths: FieldSet; readonly stride: Stride },
 ): Generator<void, JsonValue | undefined> {
-  const { type, value, element } = item;
-  const isLight = stride.weigh(value) === 'light';
+  stride.count();
   if (stride.isOver) yield;
-  const node = paths.get(element);
-  const hasDeeperPaths = type !== undefined && node?.children !== undefined && !node.member;
-  if (!isLight && hasDeeperPaths)
-    return yield* removeSteps(type, value, { paths: node.children, stride });
-  return remainderOf(item, paths);
-}
-
-function removeFromMap(map: MapShape, object: JsonObject, paths: FieldSet): JsonValue {
-  if (map.atomic) return null;
-  const kept: JsonObject = {};
-  let count = 0;
-  for (const name of Object.keys(object)) {
-    const value = object[name];
-    if (value === undefined) continue;
-    const item = { type: memberType(map, name), value, element: fieldElement(name) };
-    const remainder = remainderOf(item, paths);
-    if (remainder === undefined) continue;
-    setMember(kept, name, remainder);
-    count += 1;
-  }
-  return count > 0 ? kept : null;
-}
-
-function removeFromList(list: ListShape, items: readonly JsonValue[], paths: FieldSet): JsonValue {
-  if (list.atomic) return null;
-  const type = list.element.get();
-  const kept: JsonValue[] = [];
-  for (const item of items) {
-    const element = itemElement(list, item);
-    if (typeof element !== 'string') continue;
-    const remainder = remainderOf({ type, value: item, element }, paths);
-    if (remainder !== undefined) kept.push(remainder);
-  }
-  return kept.length > 0 ? kept : null;
-}
-
-/** The remainder of a member or list item; undefined if it is removed. */
-function remainderOf({ type, value, element }: Item, paths: FieldSet): JsonValue | undefined {
   const node = paths.get(element);
   if (node?.member === true) return undefined;
   if (type === undefined || node?.children === undefined) return value;
-  return removeItems(type, value, node.children);
+  return yield* removeItemsSteps(type, value, node.children, stride);
 }

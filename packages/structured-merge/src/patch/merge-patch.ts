@@ -54,12 +54,12 @@ function* patchSteps(
 
 /** `withoutNulls` in steps. */
 function* withoutNullsSteps(patch: JsonValue, stride: Stride): Generator<void, JsonValue> {
-  if (stride.weigh(patch) === 'light') return withoutNulls(patch);
   if (Array.isArray(patch)) {
     const items: JsonValue[] = [];
     for (const item of patch) {
-      items.push(yield* withoutNullsSteps(item, stride));
+      stride.count();
       if (stride.isOver) yield;
+      items.push(typeof item === 'object' ? yield* withoutNullsSteps(item, stride) : item);
     }
     return items;
   }
@@ -68,8 +68,10 @@ function* withoutNullsSteps(patch: JsonValue, stride: Stride): Generator<void, J
   for (const name of Object.keys(patch)) {
     const value = member(patch, name);
     if (value === undefined || value === null) continue;
-    setMember(kept, name, yield* withoutNullsSteps(value, stride));
+    stride.count();
     if (stride.isOver) yield;
+    const isScalar = typeof value !== 'object';
+    setMember(kept, name, isScalar ? value : yield* withoutNullsSteps(value, stride));
   }
   return kept;
 }
@@ -79,14 +81,7 @@ function* withoutNullsSteps(patch: JsonValue, stride: Stride): Generator<void, J
  * lists, which RFC 7386 does not mention, unless the list replaces an object.
  */
 export function withoutNulls(patch: JsonValue): JsonValue {
-  if (Array.isArray(patch)) return patch.map((item) => withoutNulls(item));
-  if (!isObject(patch)) return patch;
-  const kept: JsonObject = {};
-  for (const name of Object.keys(patch)) {
-    const value = member(patch, name);
-    if (value !== undefined && value !== null) setMember(kept, name, withoutNulls(value));
-  }
-  return kept;
+  return runInOnePiece(withoutNullsSteps(patch, new Stride()));
 }
 
 /** The JSON merge patch (RFC 7386) that transforms `before` into `after`. */
