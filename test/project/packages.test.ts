@@ -28,7 +28,7 @@ const packages = [
 const layers = [
   ['watchcache'],
   ['catalogue'],
-  ['views'],
+  ['documents'],
   ['registry'],
   ['admission'],
   ['gates/authn'],

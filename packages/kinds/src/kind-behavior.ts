@@ -6,7 +6,7 @@ import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
  * whether a kind is custom.
  *
  * Both implementations list the members in this order, because V8 accesses properties faster on
- * objects of one shape.
+ * objects with the same members.
  */
 export interface KindBehavior {
   /** Name of the CustomResourceDefinition that declares the kind; empty without one. */
@@ -23,7 +23,7 @@ export interface KindBehavior {
    * Whether objects take the form of the stored version's schema when they are read from the store
    * or converted to that version: the definition may have changed since they were written.
    */
-  readonly reshapesStored: boolean;
+  readonly refreshesStored: boolean;
   /** The version in which the strategy and validating admission receive objects. */
   readonly validatedIn: 'stored version' | 'request version';
   /**
@@ -160,7 +160,7 @@ export const builtinBehavior: KindBehavior = {
   definitionName: '',
   converter: undefined,
   lifetime: 'server',
-  reshapesStored: false,
+  refreshesStored: false,
   validatedIn: 'stored version',
   bodies: 'typed',
   serverObjects: 'complete',

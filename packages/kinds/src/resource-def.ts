@@ -43,8 +43,8 @@ export interface ResourceDef {
   readonly gate?: 'ClusterTrustBundle' | 'StorageVersionMigrator';
   /** The differences between built-in and custom kinds. */
   readonly behavior: KindBehavior;
-  /** Set in a view of a kind that treats another version as the stored one: the kind itself. */
-  readonly viewOf?: ResourceDef;
+  /** The kind itself, in a copy that treats another version as the stored one. */
+  readonly convertedFrom?: ResourceDef;
   /** A complete valid object in the preferred version, for the contract test and `explain`. */
   readonly example?: () => JsonObject;
 }
@@ -321,7 +321,7 @@ export interface Allocation {
   settle(outcome: AllocationOutcome): MaybePromise<void>;
 }
 
-/** An immutable view of all served kinds; every change produces one with a higher generation. */
+/** An immutable snapshot of all served kinds; every change produces one with a higher generation. */
 export interface CatalogueSnapshot {
   readonly generation: number;
   readonly defs: readonly ResourceDef[];
@@ -384,7 +384,7 @@ export function toStorage(def: ResourceDef, version: VersionDef, object: ApiObje
   const converted = version.toStorage?.(object) ?? object;
   converted.apiVersion = def.storage.apiVersion;
   converted.kind = def.storage.kind;
-  if (def.behavior.reshapesStored && !servesStoredForm(def, version)) {
+  if (def.behavior.refreshesStored && !servesStoredForm(def, version)) {
     versionNamed(def, def.storage.apiVersion)?.decode?.(converted);
   }
   return converted;

@@ -54,7 +54,7 @@ export interface Schema {
   /** Set on schemas of built-in Go types; determines how a decoder treats zero values. */
   readonly typed?: boolean;
   /**
-   * Set if JSON has one of several shapes (a schema or a boolean, in a CustomResourceDefinition).
+   * Set if JSON has one of several types (a schema or a boolean, in a CustomResourceDefinition).
    * Such a value is otherwise opaque and atomic.
    */
   readonly alternatives?: Alternatives;
@@ -64,12 +64,12 @@ export interface Schema {
   readonly goName?: string;
 }
 
-/** The shapes that a value may have, and the schemas of an object or of list items. */
+/** The types that a value may have, and the schemas of an object or of list items. */
 export interface Alternatives {
   readonly object?: Schema;
   readonly list?: Schema;
   readonly boolean?: true;
-  /** Go's message for a value with none of these shapes; without it, such a value becomes null. */
+  /** Go's message for a value with none of these types; without it, such a value becomes null. */
   readonly otherwise?: string;
 }
 

@@ -9,6 +9,7 @@ import { loadConvertProgram } from '@wheelhouse/svcctl';
 import { readOptions, type ServerOptions, serverFlags } from './compose/command-line.ts';
 import type { LogStreams } from './compose/observability/settings.ts';
 import type { RunningServer } from './compose/server.ts';
+import { apiRelease, versionDocument } from './documents/version.ts';
 import {
   ensureAdminToken,
   ensureDataDirectory,
@@ -19,7 +20,6 @@ import {
 import { describeFlags, FlagError } from './flags/flags.ts';
 import { surviveFaults } from './observe/faults.ts';
 import { createBufferedSink, createLogger, type LogSink } from './observe/logging.ts';
-import { apiRelease, versionDocument } from './views/version.ts';
 
 const usage = `Wheelhouse: a control-plane API server.
 

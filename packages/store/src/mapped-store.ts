@@ -216,7 +216,7 @@ export function convertedStore(store: Store, convert: ConvertRecords): Store {
     }));
   };
   const readOnly = () =>
-    Promise.reject(new StoreError({ code: 'refused', message: 'a view is read-only' }));
+    Promise.reject(new StoreError({ code: 'refused', message: 'a converted store is read-only' }));
   return {
     ...unchangedOperations(store),
     async get(key, at) {

@@ -477,7 +477,7 @@ export class Decoder extends Cursor {
     return this.into(int32Item);
   }
 
-  /** Decodes a value with several shapes; kube-apiserver's decoders of such types are strict. */
+  /** Decodes a value of one of several types; kube-apiserver's decoders of such types are strict. */
   #oneOf(schema: Schema): JsonValue {
     const { object, list, boolean, otherwise } = schema.alternatives ?? {};
     while (this.type === major.tag) {
@@ -487,16 +487,16 @@ export class Decoder extends Cursor {
       break;
     }
     const isBoolean = boolean === true && (this.next === 0xf4 || this.next === 0xf5);
-    const shape = this.type === major.map ? object : this.type === major.list ? list : undefined;
+    const target = this.type === major.map ? object : this.type === major.list ? list : undefined;
     if (isBoolean) return this.any();
-    if (shape === undefined) {
+    if (target === undefined) {
       this.skip();
       if (otherwise !== undefined) this.fault = otherFault(otherwise);
       return null;
     }
     const outer = this.#strictness;
     this.#strictness = 'strict';
-    const value = this.into(shape);
+    const value = this.into(target);
     this.#strictness = outer;
     return value;
   }

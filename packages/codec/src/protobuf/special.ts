@@ -332,8 +332,8 @@ const byName: Readonly<Record<string, ValueCodec>> = {
 };
 
 /**
- * Returns the codec of a value with several shapes in JSON (a schema, a list of schemas, a
- * boolean): a message with a field for each shape.
+ * Returns the codec of a value of one of several types in JSON (a schema, a list of schemas, a
+ * boolean): a message with a field for each type.
  * @param compile returns the codec of the message
  */
 export function alternativesCodec(

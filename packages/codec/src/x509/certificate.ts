@@ -32,7 +32,7 @@ const certificateBytesMax = 64 * 1024;
 
 const noExtensions: ReadonlyMap<string, Extension> = new Map();
 
-const tbsShape = /^(a0 )?02 30 30 30 30 30( 81)?( 82)?( a3)?$/;
+const tbsTags = /^(a0 )?02 30 30 30 30 30( 81)?( 82)?( a3)?$/;
 
 /**
  * Parses a certificate in strict DER.
@@ -44,10 +44,10 @@ const tbsShape = /^(a0 )?02 30 30 30 30 30( 81)?( 82)?( a3)?$/;
 export function readCertificate(der: Buffer, budget?: WorkBudget): CertificateParts {
   if (der.length > certificateBytesMax) throw new DerError('certificate too long');
   const [tbs, outerAlgorithm] = childrenOf(readSequence(der, budget), {
-    shape: /^30 30 03$/,
+    tags: /^30 30 03$/,
     what: 'certificate',
   });
-  const fields = childrenOf(tbs, { shape: tbsShape, what: 'tbs certificate' });
+  const fields = childrenOf(tbs, { tags: tbsTags, what: 'tbs certificate' });
   const version = versionOf(fields[0]);
   const [serial, algorithm, issuer, validity, subject, key, ...rest] =
     version === 1 ? fields : fields.slice(1);
@@ -62,7 +62,7 @@ export function readCertificate(der: Buffer, budget?: WorkBudget): CertificatePa
   if (rest.length > 0 && version === 1) throw new DerError('malformed tbs certificate');
   if (wrapped !== undefined && version !== 3) throw new DerError('extensions of a version 2');
   const [list] =
-    wrapped === undefined ? [] : childrenOf(wrapped, { shape: /^30$/, what: 'extensions' });
+    wrapped === undefined ? [] : childrenOf(wrapped, { tags: /^30$/, what: 'extensions' });
   // The issuer is checked too, so that no chain contains an authority with an ambiguous name.
   readName(issuer);
   const extensions = list === undefined ? noExtensions : readExtensions(list);
@@ -80,7 +80,7 @@ export function readCertificate(der: Buffer, budget?: WorkBudget): CertificatePa
 /** Returns the version of a certificate: 1 if it is absent. */
 function versionOf(field: DerElement | undefined): 1 | 2 | 3 {
   if (field?.tag !== 0xa0) return 1;
-  const [number] = childrenOf(field, { shape: /^02$/, what: 'version' });
+  const [number] = childrenOf(field, { tags: /^02$/, what: 'version' });
   const value = number?.content;
   if (value?.length !== 1 || (value[0] !== 1 && value[0] !== 2)) {
     throw new DerError('invalid version');
@@ -89,7 +89,7 @@ function versionOf(field: DerElement | undefined): 1 | 2 | 3 {
 }
 
 function readValidity(element: DerElement | undefined) {
-  const [from, to] = childrenOf(element, { shape: /^1[78] 1[78]$/, what: 'validity' });
+  const [from, to] = childrenOf(element, { tags: /^1[78] 1[78]$/, what: 'validity' });
   return { notBeforeMs: timeOf(from), notAfterMs: timeOf(to) };
 }
 
@@ -144,11 +144,11 @@ const otherExtensionRequest = '1.3.6.1.4.1.311.2.1.14';
 export function readRequest(der: Buffer): RequestParts {
   if (der.length > requestBytesMax) throw new DerError('request too long');
   const [info, algorithm, signature] = childrenOf(readSequence(der), {
-    shape: /^30 30 03$/,
+    tags: /^30 30 03$/,
     what: 'certificate request',
   });
   const [version, subject, key, attributes] = childrenOf(info, {
-    shape: /^02 30 30 a0$/,
+    tags: /^02 30 30 a0$/,
     what: 'certificate request info',
   });
   if (info === undefined || subject === undefined || key === undefined) {
@@ -175,13 +175,13 @@ export function readRequest(der: Buffer): RequestParts {
 
 function requestedExtensions(attributes: DerElement | undefined): ReadonlyMap<string, Extension> {
   let extensions: ReadonlyMap<string, Extension> | undefined;
-  for (const attribute of childrenOf(attributes, { shape: /^(30( 30)*)?$/, what: 'attributes' })) {
-    const [type, values] = childrenOf(attribute, { shape: /^06 31$/, what: 'attribute' });
+  for (const attribute of childrenOf(attributes, { tags: /^(30( 30)*)?$/, what: 'attributes' })) {
+    const [type, values] = childrenOf(attribute, { tags: /^06 31$/, what: 'attribute' });
     if (type === undefined || values === undefined) throw new DerError('malformed attribute');
     const oid = oidText(type);
     if (oid === otherExtensionRequest) throw new DerError('unsupported extension request');
     if (oid !== extensionRequest) continue;
-    const [list] = childrenOf(values, { shape: /^30$/, what: 'extension request' });
+    const [list] = childrenOf(values, { tags: /^30$/, what: 'extension request' });
     if (extensions !== undefined) throw new DerError('several extension requests');
     extensions = readExtensions(list);
   }
@@ -221,9 +221,9 @@ export const attributeOids = {
  */
 function readName(name: DerElement): Subject {
   const attributes = new Map<string, string[]>();
-  for (const set of childrenOf(name, { shape: /^(31( 31)*)?$/, what: 'name' })) {
-    for (const pair of childrenOf(set, { shape: /^30( 30)*$/, what: 'relative name' })) {
-      const [type, value] = childrenOf(pair, { shape: /^06 [0-9a-f]{2}$/, what: 'attribute' });
+  for (const set of childrenOf(name, { tags: /^(31( 31)*)?$/, what: 'name' })) {
+    for (const pair of childrenOf(set, { tags: /^30( 30)*$/, what: 'relative name' })) {
+      const [type, value] = childrenOf(pair, { tags: /^06 [0-9a-f]{2}$/, what: 'attribute' });
       if (type === undefined || value === undefined) throw new DerError('malformed attribute');
       const [oid, text] = [oidText(type), directoryText(value)];
       const values = attributes.get(oid);

@@ -169,16 +169,16 @@ function isMinimalOid(content: Buffer): boolean {
 
 /**
  * Returns the children of an element.
- * @param options.shape matches their tags in hexadecimal, separated by spaces: `/^30 30 03$/`
+ * @param options.tags matches their tags in hexadecimal, separated by spaces: `/^30 30 03$/`
  * @param options.what the name of the element in the error
  * @throws DerError if the tags do not match
  */
 export function childrenOf(
   element: DerElement | undefined,
-  { shape, what }: { readonly shape: RegExp; readonly what: string },
+  { tags, what }: { readonly tags: RegExp; readonly what: string },
 ): readonly DerElement[] {
-  const tags = element?.children.map(({ tag }) => tag.toString(16).padStart(2, '0')) ?? [];
-  if (element === undefined || !shape.test(tags.join(' '))) {
+  const found = element?.children.map(({ tag }) => tag.toString(16).padStart(2, '0')) ?? [];
+  if (element === undefined || !tags.test(found.join(' '))) {
     throw new DerError(`malformed ${what}`);
   }
   return element.children;

@@ -37,8 +37,8 @@ const extensionOids = {
 /** Parses a list of extensions. Throws DerError, also for duplicates. */
 export function readExtensions(list: DerElement | undefined): ReadonlyMap<string, Extension> {
   const extensions = new Map<string, Extension>();
-  for (const element of childrenOf(list, { shape: /^(30( 30)*)?$/, what: 'extensions' })) {
-    const parts = childrenOf(element, { shape: /^06 (01 )?04$/, what: 'extension' });
+  for (const element of childrenOf(list, { tags: /^(30( 30)*)?$/, what: 'extensions' })) {
+    const parts = childrenOf(element, { tags: /^06 (01 )?04$/, what: 'extension' });
     const [id, flag] = parts;
     const value = parts.at(-1)?.content;
     if (id === undefined || value === undefined) throw new DerError('malformed extension');
@@ -120,7 +120,7 @@ interface BasicConstraints {
 
 function readBasicConstraints(value: Buffer): BasicConstraints {
   const parts = childrenOf(readSequence(value), {
-    shape: /^(01)?( ?02)?$/,
+    tags: /^(01)?( ?02)?$/,
     what: 'basic constraints',
   });
   const flag = parts.find(({ tag }) => tag === derTag.boolean);
@@ -133,8 +133,8 @@ function readBasicConstraints(value: Buffer): BasicConstraints {
 }
 
 function readExtendedKeyUsages(value: Buffer): readonly string[] {
-  const shape = /^06( 06)*$/;
-  return childrenOf(readSequence(value), { shape, what: 'extended key usage' }).map(oidText);
+  const tags = /^06( 06)*$/;
+  return childrenOf(readSequence(value), { tags, what: 'extended key usage' }).map(oidText);
 }
 
 /** Checks the value of one extension. Throws DerError and WorkExceeded. */
@@ -172,9 +172,9 @@ function listOf(
   check: (entry: DerElement) => void,
   { areUnique = false } = {},
 ): Syntax {
-  const shape = /^(30( 30)*)?$/;
+  const tags = /^(30( 30)*)?$/;
   return ({ value }, budget) => {
-    const entries = childrenOf(readSequence(value, budget), { shape, what });
+    const entries = childrenOf(readSequence(value, budget), { tags, what });
     entries.forEach(check);
     const firsts = entries.map(({ children: [first] }) => first?.content.toString('latin1'));
     if (areUnique && new Set(firsts).size < firsts.length) throw new DerError(`repeated ${what}`);
@@ -182,28 +182,28 @@ function listOf(
 }
 
 function checkDistributionPoint(point: DerElement): void {
-  const shape = /^(a0( |$))?(81( |$))?(a2)?$/;
+  const tags = /^(a0( |$))?(81( |$))?(a2)?$/;
   const what = 'distribution point';
-  const [name] = childrenOf(point, { shape, what });
-  if (name?.tag === 0xa0) childrenOf(name, { shape: /^a0$/, what });
+  const [name] = childrenOf(point, { tags, what });
+  if (name?.tag === 0xa0) childrenOf(name, { tags: /^a0$/, what });
 }
 
 function checkPolicy(policy: DerElement): void {
-  childrenOf(policy, { shape: /^06( |$)/, what: 'certificate policy' });
+  childrenOf(policy, { tags: /^06( |$)/, what: 'certificate policy' });
 }
 
 function checkPolicyMapping(mapping: DerElement): void {
-  childrenOf(mapping, { shape: /^06 06$/, what: 'policy mapping' });
+  childrenOf(mapping, { tags: /^06 06$/, what: 'policy mapping' });
 }
 
 function checkAccess(access: DerElement): void {
-  const [method] = childrenOf(access, { shape: /^06 [89a][0-9a-f]$/, what: 'access description' });
+  const [method] = childrenOf(access, { tags: /^06 [89a][0-9a-f]$/, what: 'access description' });
   if (method !== undefined) oidText(method);
 }
 
 function checkPolicyConstraints({ value }: Extension): void {
-  const shape = /^(80)?( ?81)?$/;
-  childrenOf(readSequence(value), { shape, what: 'policy constraints' }).forEach(checkNumber);
+  const tags = /^(80)?( ?81)?$/;
+  childrenOf(readSequence(value), { tags, what: 'policy constraints' }).forEach(checkNumber);
 }
 
 /** Maximum number of octets of a number in an extension. */

@@ -34,9 +34,9 @@ export function parseAlternativeNames(
   budget?: WorkBudget,
 ): readonly AlternativeName[] {
   const names: AlternativeName[] = [];
-  const shape = /^([89a][0-9a-f]( |$))*$/;
+  const tags = /^([89a][0-9a-f]( |$))*$/;
   const what = 'alternative names';
-  for (const { tag, content } of childrenOf(readSequence(value, budget), { shape, what })) {
+  for (const { tag, content } of childrenOf(readSequence(value, budget), { tags, what })) {
     const kind = kinds.get(tag);
     if (kind === undefined) continue;
     const problem = kind === 'ip' ? addressProblem(content) : textProblem(kind, content);
@@ -82,7 +82,7 @@ export function parseNameConstraints(
   readonly unhandled: boolean;
 } {
   const what = 'name constraints';
-  const lists = childrenOf(readSequence(value, budget), { shape: /^(a0|a1|a0 a1)$/, what });
+  const lists = childrenOf(readSequence(value, budget), { tags: /^(a0|a1|a0 a1)$/, what });
   if (lists.every(({ children }) => children.length === 0)) {
     throw new DerError('empty name constraints');
   }
@@ -90,8 +90,8 @@ export function parseNameConstraints(
   const read = (list: DerElement | undefined): ReadonlyMap<NameKind, Subtrees> => {
     const subtreesByKind = new Map<NameKind, Subtrees>();
     if (list === undefined) return subtreesByKind;
-    for (const subtree of childrenOf(list, { shape: /^(30( 30)*)?$/, what })) {
-      const [base] = childrenOf(subtree, { shape: /^[89a][0-9a-f]$/, what });
+    for (const subtree of childrenOf(list, { tags: /^(30( 30)*)?$/, what })) {
+      const [base] = childrenOf(subtree, { tags: /^[89a][0-9a-f]$/, what });
       const kind = base && kinds.get(base.tag);
       if (base === undefined || kind === undefined) {
         unhandled = true;

@@ -26,8 +26,8 @@ export function readAlgorithm(element: DerElement | undefined): {
   readonly oid: string;
   readonly parameters: DerElement | undefined;
 } {
-  const shape = /^06( [0-9a-f]{2})?$/;
-  const [id, parameters] = childrenOf(element, { shape, what: 'algorithm identifier' });
+  const tags = /^06( [0-9a-f]{2})?$/;
+  const [id, parameters] = childrenOf(element, { tags, what: 'algorithm identifier' });
   if (id === undefined) throw new DerError('malformed algorithm identifier');
   return { oid: oidText(id), parameters };
 }
@@ -51,7 +51,7 @@ export function isSoundSignature(der: Buffer): boolean {
   try {
     const { oid, parameters } = readAlgorithm(readDer(der));
     if (oid !== rsaPss) return soundSignatures.has(oid);
-    const [digest] = childrenOf(parameters, { shape: /^a0 a1 a2( a3)?$/, what: 'PSS parameters' });
+    const [digest] = childrenOf(parameters, { tags: /^a0 a1 a2( a3)?$/, what: 'PSS parameters' });
     return soundDigests.has(readAlgorithm(digest?.children[0]).oid);
   } catch (error) {
     if (error instanceof DerError) return false;
@@ -65,7 +65,7 @@ export function isSoundSignature(der: Buffer): boolean {
  * @throws DerError for keys that Go's parser refuses
  */
 export function checkPublicKey(element: DerElement | undefined): void {
-  const [algorithm, key] = childrenOf(element, { shape: /^30 03$/, what: 'public key' });
+  const [algorithm, key] = childrenOf(element, { tags: /^30 03$/, what: 'public key' });
   const { oid, parameters } = readAlgorithm(algorithm);
   const check = keyChecks.get(oid);
   if (check === undefined) return;
@@ -81,7 +81,7 @@ function checkRsaKey({ parameters, bytes }: Parameters<KeyCheck>[0]): void {
   if (parameters?.tag !== derTag.null) {
     throw new DerError('x509: RSA key missing NULL parameters');
   }
-  const [modulus, exponent] = childrenOf(readDer(bytes), { shape: /^02 02$/, what: 'RSA key' });
+  const [modulus, exponent] = childrenOf(readDer(bytes), { tags: /^02 02$/, what: 'RSA key' });
   if (!isPositive(modulus)) throw new DerError('x509: RSA modulus is not a positive number');
   if (!isPositive(exponent)) {
     throw new DerError('x509: RSA public exponent is not a positive number');
@@ -127,7 +127,7 @@ function isOnCurve(key: Buffer): boolean {
 }
 
 function checkDsaKey({ parameters, bytes }: Parameters<KeyCheck>[0]): void {
-  const numbers = childrenOf(parameters, { shape: /^02 02 02$/, what: 'DSA parameters' });
+  const numbers = childrenOf(parameters, { tags: /^02 02 02$/, what: 'DSA parameters' });
   const value = readDer(bytes);
   if (value.tag !== derTag.integer || ![value, ...numbers].every(isPositive)) {
     throw new DerError('x509: zero or negative DSA parameter');

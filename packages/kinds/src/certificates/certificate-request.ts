@@ -99,11 +99,11 @@ function formOf(algorithm: DerElement): SignatureForm | undefined {
 /** The form of an RSA-PSS signature; undefined unless both hashes agree with the salt's length. */
 function pssFormOf(parameters: DerElement | undefined): SignatureForm | undefined {
   const what = 'parameters';
-  const tagged = childrenOf(parameters, { shape: /^a0 a1 a2$/, what });
+  const tagged = childrenOf(parameters, { tags: /^a0 a1 a2$/, what });
   const [hashId, generator, salt] = tagged.map(({ children }) => children[0]);
-  const [generatorId, generatorHash] = childrenOf(generator, { shape: /^06 30$/, what });
+  const [generatorId, generatorHash] = childrenOf(generator, { tags: /^06 30$/, what });
   const [named, masked] = [hashId, generatorHash].map((element) => {
-    const [id] = childrenOf(element, { shape: /^06( 05)?$/, what });
+    const [id] = childrenOf(element, { tags: /^06( 05)?$/, what });
     return id === undefined ? '' : oidText(id);
   });
   const pssHash = pssHashes.get(named ?? '');

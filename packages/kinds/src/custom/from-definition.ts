@@ -303,7 +303,7 @@ export function hasOlderForms({ spec, status }: Crd): boolean {
   );
 }
 
-/** The storage of objects in a version: the stored form, or a view of it in another version. */
+/** The storage of objects in a version: the stored form, or one converted to another version. */
 function storageOf(
   crd: Crd,
   parts: {
@@ -389,7 +389,7 @@ function customBehavior(
     definitionName,
     converter,
     lifetime: 'definition',
-    reshapesStored: true,
+    refreshesStored: true,
     validatedIn: 'request version',
     bodies: 'unstructured',
     serverObjects: 'bare',

@@ -13,7 +13,7 @@ export interface OlderVersion
   > {
   /**
    * Directory of the group's facts: `extensions`, `apps`. If the group is not the kind's own, the
-   * version is another view of the same objects.
+   * version shows the same objects.
    */
   readonly facts: string;
   readonly version: string;

@@ -112,7 +112,7 @@ function withOlderVersions(defs: readonly ResourceDef[], release: Release): read
 const groupOf = (dialect: Dialect, facts: string): string =>
   dialect.group(groupStems[facts] ?? facts);
 
-/** The kind with its older versions, and its views in other groups. */
+/** The kind with its older versions, and the kinds of other groups with the same objects. */
 function viewsOf(def: ResourceDef, kind: OlderKind, release: Release): ResourceDef[] {
   const groups = [...new Set([kind.facts, ...kind.older.map(({ facts }) => facts)])];
   return groups.map((facts) => {

@@ -558,11 +558,11 @@ function* decodeInInputOrderSteps(
 }
 
 function alternativesWalker(schema: Schema): TypedWalker {
-  const shapes = schema.alternatives ?? {};
-  const object = shapes.object === undefined ? undefined : lazyWalker(shapes.object);
-  const list = shapes.list === undefined ? undefined : lazyWalker(shapes.list);
+  const alternatives = schema.alternatives ?? {};
+  const object = alternatives.object === undefined ? undefined : lazyWalker(alternatives.object);
+  const list = alternatives.list === undefined ? undefined : lazyWalker(alternatives.list);
   const decode = (value: JsonValue, context: DecodeContext): JsonValue => {
-    if (typeof value === 'boolean' && shapes.boolean === true) return value;
+    if (typeof value === 'boolean' && alternatives.boolean === true) return value;
     const walker = Array.isArray(value) ? list : isObject(value) ? object : undefined;
     if (walker !== undefined) {
       // kube-apiserver's custom decoders of such members are not strict.
@@ -572,10 +572,10 @@ function alternativesWalker(schema: Schema): TypedWalker {
       const decoded = walker.decode(value, context);
       context.field = outer;
       context.unknown.rewind(unknownBefore);
-      // kube-apiserver decodes an empty list like a value of another shape.
+      // kube-apiserver decodes an empty list like a value of another type.
       return Array.isArray(decoded) && decoded.length === 0 ? null : decoded;
     }
-    if (shapes.otherwise !== undefined) failFinally(context, shapes.otherwise);
+    if (alternatives.otherwise !== undefined) failFinally(context, alternatives.otherwise);
     return null;
   };
   const decodeSteps: StepDecoder = function* (value, context, stride) {

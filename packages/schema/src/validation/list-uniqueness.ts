@@ -39,7 +39,7 @@ function checkOf(schema: Schema): Check | undefined {
   return check;
 }
 
-/** Combines the checks of a schema for both shapes; each ignores values of the other one. */
+/** Combines the checks of a schema for objects and lists; each ignores values of the other type. */
 function eitherCheck(members: Check | undefined, list: Check | undefined): Check | undefined {
   if (members === undefined || list === undefined) return members ?? list;
   return (value, path, errors) => {

@@ -19,6 +19,7 @@ import {
   type Priority,
   prioritiesOf,
 } from '../controllers/aggregation/api-services.ts';
+import { aggregatedDiscovery } from '../documents/discovery.ts';
 import type { AggregationPort, AuthorizedCall } from '../endpoints/call.ts';
 import {
   sendAggregated,
@@ -30,7 +31,6 @@ import {
 import { answerPart } from '../endpoints/openapi.ts';
 import type { ClientCertificate } from '../files/followed-files.ts';
 import { requireRequest } from '../registry/permit.ts';
-import { aggregatedDiscovery } from '../views/discovery.ts';
 import type { ResolveService, ServiceEndpoint } from '../webhooks/service-address.ts';
 import { type ApiRegistration, isRemote, type RemoteApi, registrationOf } from './api-service.ts';
 import { Availability, type AvailabilityOptions } from './availability.ts';

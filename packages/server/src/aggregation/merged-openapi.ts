@@ -18,6 +18,8 @@ import {
   sharedPromise,
   stringsOf,
 } from '@wheelhouse/machinery';
+import { openApiV2Messages } from '../documents/openapi-v2.ts';
+import { documentUrl, openApiV3Messages } from '../documents/openapi-v3.ts';
 import type { AuthorizedCall } from '../endpoints/call.ts';
 import {
   answerDocument,
@@ -26,8 +28,6 @@ import {
   documentsOf,
   wholeTypes,
 } from '../endpoints/openapi.ts';
-import { openApiV2Shapes } from '../views/openapi-v2.ts';
-import { documentUrl, openApiV3Shapes } from '../views/openapi-v3.ts';
 import type { RemoteApi } from './api-service.ts';
 import type { FetchFromServer } from './discovery-follower.ts';
 import {
@@ -353,7 +353,7 @@ export class MergedOpenApi {
     const names = Object.keys(paths).sort();
     const sorted = Object.fromEntries(names.map((name) => [name, paths[name]]));
     return answerDocument(call, {
-      document: await this.#cachedDocument({ ...own, paths: sorted }, openApiV3Shapes),
+      document: await this.#cachedDocument({ ...own, paths: sorted }, openApiV3Messages),
     });
   }
 
@@ -388,7 +388,7 @@ export class MergedOpenApi {
 
   async #merge(own: CachedDocument, parts: readonly OpenApiParts[]): Promise<CachedDocument> {
     const merging = mergeOpenApi(await this.#decoded(own), parts);
-    return this.#cachedDocument(await runInSlices(merging, this.#clock), openApiV2Shapes);
+    return this.#cachedDocument(await runInSlices(merging, this.#clock), openApiV2Messages);
   }
 
   async #convertedDocuments(): Promise<ReadonlyMap<string, Converted>> {
@@ -406,13 +406,16 @@ export class MergedOpenApi {
   async #convert(parts: OpenApiParts): Promise<CachedDocument> {
     return this.#cachedDocument(
       await runInSlices(convertOpenApi(parts), this.#clock),
-      openApiV3Shapes,
+      openApiV3Messages,
     );
   }
 
-  #cachedDocument(value: JsonObject, shapes: typeof openApiV2Shapes): MaybePromise<CachedDocument> {
+  #cachedDocument(
+    value: JsonObject,
+    messages: typeof openApiV2Messages,
+  ): MaybePromise<CachedDocument> {
     const clock = this.#clock;
-    return runInSlices(cachedDocumentSteps(value, { madeMs: clock.now(), clock, shapes }), clock);
+    return runInSlices(cachedDocumentSteps(value, { madeMs: clock.now(), clock, messages }), clock);
   }
 
   async #decoded(document: CachedDocument): Promise<JsonObject> {

@@ -28,7 +28,7 @@ import {
 } from '@wheelhouse/machinery';
 import { encodeContinue } from '@wheelhouse/store';
 import type { ApiCall } from '../endpoints/call.ts';
-import { entriesIn, isShownAsStored, whenLoaded } from '../registry/conversion/views.ts';
+import { entriesIn, isShownAsStored, whenLoaded } from '../registry/conversion/converted-kinds.ts';
 import { jsonAhead, jsonIn } from '../registry/object-codec.ts';
 import { requestSlices } from '../request/request-state.ts';
 import type { ListRequest, ListResult } from '../watchcache/contract.ts';

@@ -24,7 +24,7 @@ import {
 import type { ApiCall } from '../endpoints/call.ts';
 import type { AuditTrail } from '../gates/audit/trail.ts';
 import type { Target } from '../registry/contract.ts';
-import { type AnswerAge, entryIn } from '../registry/conversion/views.ts';
+import { type AnswerAge, entryIn } from '../registry/conversion/converted-kinds.ts';
 import { jsonIn } from '../registry/object-codec.ts';
 import { bodyPace, flowSchemaHeader, priorityLevelHeader } from '../request/request-state.ts';
 import type { Entry } from '../watchcache/entry.ts';

@@ -17,7 +17,7 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeTyped, type Schema } from '@wheelhouse/schema';
 import type { ApiCall } from '../endpoints/call.ts';
-import { needsConversion } from '../registry/conversion/views.ts';
+import { needsConversion } from '../registry/conversion/converted-kinds.ts';
 import { jsonIn } from '../registry/object-codec.ts';
 import type { EventEncoder, WatchEventType } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';

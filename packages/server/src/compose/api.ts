@@ -4,6 +4,7 @@ import { mappedStore, type Store } from '@wheelhouse/store';
 import { QuotaLedger, type SharedReservations } from '../admission/quota/quota-ledger.ts';
 import { createEncodings } from '../answer/encodings.ts';
 import { createCatalogue, requiredKind } from '../catalogue/catalogue.ts';
+import { versionDocument } from '../documents/version.ts';
 import type {
   AggregationPort,
   AggregationSlot,
@@ -23,17 +24,16 @@ import { WatchCounts } from '../gates/flowcontrol/fair-flow-control.ts';
 import type { Health } from '../observe/health.ts';
 import type { Gates } from '../pipeline.ts';
 import { type CachePool, createCachePool, createComputedCache } from '../registry/caches.ts';
-import { viewStore } from '../registry/conversion/views.ts';
+import { storeOfConverted } from '../registry/conversion/converted-kinds.ts';
 import { createFieldManager } from '../registry/field-managers.ts';
 import {
   createDecodedObjects,
   indexOf,
-  reshapeSteps,
-  reshapeStored,
+  refreshSteps,
+  refreshStored,
 } from '../registry/object-codec.ts';
 import { groupResourceOf, type Registry, Turns } from '../registry/registry.ts';
 import { attributesOf } from '../request/parse-request.ts';
-import { versionDocument } from '../views/version.ts';
 import { EntryHint } from '../watchcache/entry.ts';
 import { createResourceCache } from '../watchcache/resource-cache.ts';
 import { createAdmission } from './admission/admission.ts';
@@ -205,8 +205,8 @@ function createCaches({
       groupResource: groupResourceOf(def),
       tokenVersion: `${dialect.group('meta')}/v1`,
       historyMs,
-      // A view shares the objects of the cache it is a view of, so only that cache is measured.
-      meter: def.viewOf === undefined ? metrics.cacheMeter(def) : undefined,
+      // The cache of a converted kind shares the objects of the stored kind's cache, so only that cache is measured.
+      meter: def.convertedFrom === undefined ? metrics.cacheMeter(def) : undefined,
     });
   });
   const trimming = clock.every(historyMs / trimsPerHistory, () =>
@@ -239,12 +239,12 @@ function storeFor(
   around: { readonly store: Store; readonly caches: CachePool; readonly clock: Clock },
 ): Store {
   const { store, caches, clock } = around;
-  const whole = def.viewOf;
-  if (whole !== undefined) return viewStore(def, { store, base: caches.of(whole) });
-  if (!def.behavior.reshapesStored) return store;
+  const whole = def.convertedFrom;
+  if (whole !== undefined) return storeOfConverted(def, { store, base: caches.of(whole) });
+  if (!def.behavior.refreshesStored) return store;
   return mappedStore(store, {
-    read: (value, key) => reshapeStored(def, { key, value }),
-    readSteps: (value, key) => reshapeSteps(def, { key, value }),
+    read: (value, key) => refreshStored(def, { key, value }),
+    readSteps: (value, key) => refreshSteps(def, { key, value }),
     clock,
     isMapped: (hint) => hint instanceof EntryHint && hint.form === def.storage,
   });

@@ -7,7 +7,7 @@ import {
   type StatusError,
 } from '@wheelhouse/machinery';
 import { negotiate } from '../answer/rendering.ts';
-import { viewOf } from '../registry/conversion/views.ts';
+import { convertedKind } from '../registry/conversion/converted-kinds.ts';
 import { requireTarget } from '../registry/permit.ts';
 import { groupResourceOf } from '../registry/registry.ts';
 import {
@@ -81,7 +81,7 @@ export async function dispatch(context: EndpointContext, request: Authorized): P
     baseHeaders: request.baseHeaders,
     audit: request.audit,
     target,
-    entryKind: converts ? viewOf(found.def, found.version) : found.def,
+    entryKind: converts ? convertedKind(found.def, found.version) : found.def,
     rendering,
     warnings,
     deadline: request.deadline,

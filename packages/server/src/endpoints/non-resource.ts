@@ -28,8 +28,6 @@ import {
   gzipped,
   sendValue,
 } from '../answer/respond.ts';
-import type { ProfileKind } from '../observe/profiles.ts';
-import { requireRequest } from '../registry/permit.ts';
 import {
   aggregatedDiscovery,
   coreVersions,
@@ -37,7 +35,9 @@ import {
   groupList,
   groupPaths,
   resourceList,
-} from '../views/discovery.ts';
+} from '../documents/discovery.ts';
+import type { ProfileKind } from '../observe/profiles.ts';
+import { requireRequest } from '../registry/permit.ts';
 import { backupEndpoint, backupPath } from './backup.ts';
 import type { AuthorizedCall, EndpointContext, PlainAnswer } from './call.ts';
 import { digestSteps, openApiEndpoint } from './openapi.ts';

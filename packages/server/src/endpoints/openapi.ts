@@ -28,17 +28,17 @@ import {
 } from '@wheelhouse/machinery';
 import { takesGzip } from '../answer/rendering.ts';
 import { documentHeaders, gzipped } from '../answer/respond.ts';
-import type { OpenApiSource } from '../views/openapi-document.ts';
-import { type MessageShapes, openApiProto } from '../views/openapi-proto.ts';
-import { openApiV2, openApiV2Shapes } from '../views/openapi-v2.ts';
+import type { OpenApiSource } from '../documents/openapi-document.ts';
+import { type MessageDescriptors, openApiProto } from '../documents/openapi-proto.ts';
+import { openApiV2, openApiV2Messages } from '../documents/openapi-v2.ts';
 import {
   documentUrl,
   type OpenApiV3Document,
   openApiV3Document,
   openApiV3Documents,
   openApiV3Index,
-  openApiV3Shapes,
-} from '../views/openapi-v3.ts';
+  openApiV3Messages,
+} from '../documents/openapi-v3.ts';
 import type { AuthorizedCall, EndpointContext } from './call.ts';
 
 /** What the documents depend on. */
@@ -227,7 +227,7 @@ interface DocumentOptions {
   /** Wall time of its creation, in milliseconds since the epoch. */
   readonly madeMs: number;
   /** The messages of its protobuf. */
-  readonly shapes: MessageShapes;
+  readonly messages: MessageDescriptors;
   readonly clock: Pick<Clock, 'monotonic'>;
 }
 
@@ -240,12 +240,12 @@ export class CachedDocument {
   readonly #json: Buffer;
   /** Its other encodings and compressed forms. */
   readonly #bodies = new Map<string, Promise<Buffer>>();
-  readonly #shapes: MessageShapes;
+  readonly #messages: MessageDescriptors;
   readonly #clock: DocumentOptions['clock'];
 
   /** @param content the document's JSON and its digest */
   constructor(content: { json: Buffer; digest: string }, options: DocumentOptions) {
-    this.#shapes = options.shapes;
+    this.#messages = options.messages;
     this.#clock = options.clock;
     this.#json = content.json;
     this.digest = content.digest;
@@ -271,7 +271,7 @@ export class CachedDocument {
   async #makeProtobuf(): Promise<Buffer> {
     const clock = this.#clock;
     const { value } = await decodeJsonInSlices(this.#json, { clock });
-    return runInSlices(openApiProto(this.#shapes, jsonObject(value)), clock);
+    return runInSlices(openApiProto(this.#messages, jsonObject(value)), clock);
   }
 }
 
@@ -368,7 +368,7 @@ class OpenApiDocuments {
 
   async #makeWhole(snapshot: CatalogueSnapshot): Promise<CachedDocument> {
     const pieces = await runInSlices(openApiV2(this.#sourceAt(snapshot)), this.#source.clock);
-    return this.#cachedDocument(pieces, openApiV2Shapes);
+    return this.#cachedDocument(pieces, openApiV2Messages);
   }
 
   /** The documents of a snapshot. Drops the cached ones that it no longer contains. */
@@ -409,9 +409,9 @@ class OpenApiDocuments {
 
   #cachedDocument(
     pieces: readonly string[],
-    shapes: MessageShapes = openApiV3Shapes,
+    messages: MessageDescriptors = openApiV3Messages,
   ): MaybePromise<CachedDocument> {
     const { clock } = this.#source;
-    return runInSlices(documentSteps(pieces, { madeMs: clock.now(), shapes, clock }), clock);
+    return runInSlices(documentSteps(pieces, { madeMs: clock.now(), messages, clock }), clock);
   }
 }

@@ -12,7 +12,7 @@ import { answerHeaders, sendBody, sendEntry } from '../answer/respond.ts';
 import { transformFor } from '../answer/shapes.ts';
 import { watchEncoding } from '../answer/watch-encoding.ts';
 import { acceptWebSocket, refusesHandshake, wantsWebSocket } from '../answer/websocket.ts';
-import { watchedKind, whenLoaded } from '../registry/conversion/views.ts';
+import { watchedKind, whenLoaded } from '../registry/conversion/converted-kinds.ts';
 import { objectKey } from '../registry/object-codec.ts';
 import { groupResourceOf } from '../registry/registry.ts';
 import type { GetOptions, ListOptions } from '../request/options.ts';

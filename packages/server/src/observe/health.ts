@@ -4,7 +4,7 @@ import {
   type Logger,
   type MetricRegistry,
 } from '@wheelhouse/machinery';
-import { apiRelease } from '../views/version.ts';
+import { apiRelease } from '../documents/version.ts';
 import { addStartTime } from './process-metrics.ts';
 
 /**

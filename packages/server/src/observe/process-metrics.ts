@@ -8,7 +8,7 @@ import {
   type MetricRegistry,
   redactSecrets,
 } from '@wheelhouse/machinery';
-import { apiRelease, versionDocument } from '../views/version.ts';
+import { apiRelease, versionDocument } from '../documents/version.ts';
 
 /** Registers metrics from Linux's `/proc`; returns a function that updates them. */
 function addHostMetrics(registry: MetricRegistry): () => Promise<void> {

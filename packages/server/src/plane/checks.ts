@@ -42,7 +42,7 @@ const certificates: Check = (value) => {
 };
 
 /** The members of each accepted object, with their checks. */
-const shapes = {
+const checkedMembers = {
   'options of a plane': {
     flags: texts,
     crds: manifests,
@@ -87,24 +87,27 @@ const shapes = {
  * Returns a message about the first member of a value that is unknown or has the wrong type;
  * undefined if there is none. An undefined member counts as absent.
  */
-export function problemOf(shape: keyof typeof shapes, value: unknown): string | undefined {
-  if (!isObject(value)) return `the ${shape} must be an object`;
-  const checks = new Map<string, Check>(Object.entries(shapes[shape]));
+export function problemOf(
+  members: keyof typeof checkedMembers,
+  value: unknown,
+): string | undefined {
+  if (!isObject(value)) return `the ${members} must be an object`;
+  const checks = new Map<string, Check>(Object.entries(checkedMembers[members]));
   for (const [name, member] of Object.entries(value)) {
     const check = checks.get(name);
     if (check === undefined) {
       const names = [...checks.keys()].join(', ');
-      return `${JSON.stringify(name)} is not one of the ${shape}, which are ${names}`;
+      return `${JSON.stringify(name)} is not one of the ${members}, which are ${names}`;
     }
     const problem = member === undefined ? undefined : check(member);
-    if (problem !== undefined) return `${JSON.stringify(name)} of the ${shape} ${problem}`;
+    if (problem !== undefined) return `${JSON.stringify(name)} of the ${members} ${problem}`;
   }
   return undefined;
 }
 
 /** Throws TypeError for a member that is unknown or has the wrong type. */
-export function checkMembers(shape: keyof typeof shapes, value: unknown): void {
-  const problem = problemOf(shape, value);
+export function checkMembers(members: keyof typeof checkedMembers, value: unknown): void {
+  const problem = problemOf(members, value);
   if (problem !== undefined) throw new TypeError(problem);
 }
 

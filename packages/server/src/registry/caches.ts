@@ -10,7 +10,7 @@ import {
 import type { ListResult, ResourceCache } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { runsOfAll } from '../watchcache/reads.ts';
-import { viewOf } from './conversion/views.ts';
+import { convertedKind } from './conversion/converted-kinds.ts';
 import { dryEntry, encodeStored, indexOf } from './object-codec.ts';
 
 /** One watch cache per kind, opened on first use. */
@@ -54,7 +54,7 @@ export function createCachePool(
     const slot = slots.get(keyOf(def));
     if (slot !== undefined) return slot.lasting;
     if (closed) throw serviceUnavailable('the server is shutting down');
-    const retired = successors.get(def) ?? retiredView(def);
+    const retired = successors.get(def) ?? retiredConverted(def);
     if (retired !== undefined) return of(replacement(def, retired.next));
     const cache = open(def, () => {
       if (slots.get(keyOf(def))?.cache === cache) slots.delete(keyOf(def));
@@ -64,12 +64,12 @@ export function createCachePool(
     slots.set(keyOf(def), { cache, lasting });
     return lasting;
   };
-  /** A view of a retired kind is retired too, whether or not it was open. */
-  const retiredView = (view: ResourceDef) => {
-    const whole = view.viewOf;
+  /** A converted kind whose stored kind is retired is retired too, whether or not it was open. */
+  const retiredConverted = (kind: ResourceDef) => {
+    const whole = kind.convertedFrom;
     const retired = whole === undefined ? undefined : successors.get(whole);
     if (retired?.next === undefined) return retired;
-    return { next: sameView(view, retired.next) };
+    return { next: sameVersion(kind, retired.next) };
   };
   const dropOne = (def: ResourceDef, next: ResourceDef | undefined) => {
     successors.set(def, { next });
@@ -82,8 +82,8 @@ export function createCachePool(
     drop(def, successor) {
       dropOne(def, successor);
       for (const key of [...slots.keys()]) {
-        if (typeof key === 'string' || key.viewOf !== def) continue;
-        dropOne(key, successor === undefined ? undefined : sameView(key, successor));
+        if (typeof key === 'string' || key.convertedFrom !== def) continue;
+        dropOne(key, successor === undefined ? undefined : sameVersion(key, successor));
       }
     },
     *trimSteps() {
@@ -135,10 +135,10 @@ function keyOf(def: ResourceDef): ResourceDef | string {
   return def.behavior.lifetime === 'server' ? def.storage.prefix : def;
 }
 
-/** The view of the same version of the current kind; undefined if it no longer has the version. */
-function sameView(view: ResourceDef, next: ResourceDef): ResourceDef | undefined {
-  const version = versionNamed(next, view.storage.apiVersion);
-  return version === undefined ? undefined : viewOf(next, version);
+/** The current kind converted to the same version; undefined if it no longer has the version. */
+function sameVersion(kind: ResourceDef, next: ResourceDef): ResourceDef | undefined {
+  const version = versionNamed(next, kind.storage.apiVersion);
+  return version === undefined ? undefined : convertedKind(next, version);
 }
 
 /**

@@ -74,7 +74,7 @@ test('TRUST-2: a large object that won a race and is not cached is decoded in st
 
 test('TRUST-2: the stored form of a large unchanged object is compared in steps', async () => {
   const { def } = target;
-  const custom = { ...def, behavior: { ...def.behavior, reshapesStored: true } };
+  const custom = { ...def, behavior: { ...def.behavior, refreshesStored: true } };
   const clock = new CountingClock();
   const registry = { ...opened.api.registry, clock };
   const outcome = await commit(registry, current, {}, { ...target, def: custom });

@@ -33,7 +33,7 @@ import {
 } from '../watchcache/entry.ts';
 import { storing } from '../watchcache/store-errors.ts';
 import type { Target, WriteContext, Written } from './contract.ts';
-import { needsStoredForm, objectToStore } from './conversion/views.ts';
+import { needsStoredForm, objectToStore } from './conversion/converted-kinds.ts';
 import {
   decodeEntry,
   dryEntry,
@@ -41,7 +41,7 @@ import {
   entrySteps,
   indexOf,
   objectKey,
-  reshapeSteps,
+  refreshSteps,
   storedAt,
 } from './object-codec.ts';
 import { nameFrom } from './object-meta.ts';
@@ -474,7 +474,7 @@ async function convertedForm(
   const value = await storedAt(pace, stored);
   const { namespace = '', name = '' } = object.metadata;
   const key = def.storage.prefix + objectKey(namespace, name);
-  const shown = await runAtPace(reshapeSteps(def, { key, value }), pace);
+  const shown = await runAtPace(refreshSteps(def, { key, value }), pace);
   const read = asApiObject(parseWrittenJson(shown));
   return { value, stored, shown, object: read, index: indexOf(def.storage, read) };
 }
@@ -512,7 +512,7 @@ function isStale(
   { def, context, current }: { def: ResourceDef; context: WriteContext; current: Entry },
 ): Promise<boolean> | false {
   if (context.dryRun) return false;
-  if (def.behavior.reshapesStored) return isStaleOrOutdated(registry, { def, current });
+  if (def.behavior.refreshesStored) return isStaleOrOutdated(registry, { def, current });
   return registry.isStale?.(def.storage.prefix + current.key) ?? false;
 }
 
@@ -529,7 +529,7 @@ const present = new WeakSet<Entry>();
 
 /** Records that an entry has just been stored in the form that readers see. */
 function rememberPresent(def: ResourceDef, entry: Entry): void {
-  if (def.behavior.reshapesStored) present.add(entry);
+  if (def.behavior.refreshesStored) present.add(entry);
 }
 
 /**
@@ -552,7 +552,7 @@ async function isOutdated(
 }
 
 function* isInCurrentForm(def: ResourceDef, record: StoredRecord): Generator<void, boolean> {
-  const shown = yield* reshapeSteps(def, record);
+  const shown = yield* refreshSteps(def, record);
   if (shown === record.value) return true;
   yield* parseAhead(record.value);
   return yield* jsonEqualSteps(parseWrittenJson(shown), parseWrittenJson(record.value));

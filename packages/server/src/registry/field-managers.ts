@@ -36,7 +36,7 @@ import {
   type TrackedKind,
 } from '@wheelhouse/structured-merge';
 import type { FieldManagerPort, Target } from './contract.ts';
-import { objectAs } from './conversion/views.ts';
+import { objectAs } from './conversion/converted-kinds.ts';
 
 /**
  * Tracks the field owners of every kind in the catalogue (MF-2) with the engine of server-side

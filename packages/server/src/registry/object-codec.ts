@@ -186,31 +186,31 @@ export function objectKey(namespace: string, name: string): string {
  *
  * @param record.key the store's key, which supplies a missing name and namespace
  */
-export function reshapeStored(
+export function refreshStored(
   def: ResourceDef,
   record: { readonly key: string; readonly value: Buffer },
 ): Buffer {
   const { value } = record;
-  const reshaped = encodeStored(reshapedObject(def, record));
-  return reshaped.equals(value) ? value : reshaped;
+  const refreshed = encodeStored(refreshedObject(def, record));
+  return refreshed.equals(value) ? value : refreshed;
 }
 
-/** Does the work of `reshapeStored` in steps, and parses the result ahead (TRUST-2). */
-export function* reshapeSteps(
+/** Does the work of `refreshStored` in steps, and parses the result ahead (TRUST-2). */
+export function* refreshSteps(
   def: ResourceDef,
   record: { readonly key: string; readonly value: Buffer },
 ): Generator<void, Buffer> {
   const { value } = record;
   yield* parseAhead(value);
-  const object = reshapedObject(def, record);
+  const object = refreshedObject(def, record);
   yield;
-  const reshaped = yield* encodeStoredSteps(object);
-  const result = reshaped.equals(value) ? value : reshaped;
+  const refreshed = yield* encodeStoredSteps(object);
+  const result = refreshed.equals(value) ? value : refreshed;
   yield* parseAhead(result);
   return result;
 }
 
-function reshapedObject(
+function refreshedObject(
   def: ResourceDef,
   { key, value }: { readonly key: string; readonly value: Buffer },
 ): ApiObject {
@@ -305,7 +305,7 @@ export function* entrySteps(
   if (problem !== undefined) {
     throw corruptObject({ storeKey: shownKey(store, record.key), problem });
   }
-  const value = def.behavior.reshapesStored ? yield* reshapeSteps(def, record) : record.value;
+  const value = def.behavior.refreshesStored ? yield* refreshSteps(def, record) : record.value;
   yield* parseAhead(value);
   const object = asApiObject(parseWrittenJson(value));
   return makeEntry({

@@ -171,11 +171,11 @@ function* upToDate(
   function* typed({ schema }: VersionDef, value: JsonObject): Generator<void, JsonObject> {
     return work === 'whole' ? decodeTyped(schema)(value) : yield* decodeTypedSteps(schema, value);
   }
-  const shaped = asApiObject(yield* typed(version, object));
-  version.defaults?.(shaped);
+  const decoded = asApiObject(yield* typed(version, object));
+  version.defaults?.(decoded);
   yield;
   const current = versions.current(stored);
-  let newest = toStorage(def, version, shaped);
+  let newest = toStorage(def, version, decoded);
   if (current.version.version !== version.version || current.def.group !== def.group) {
     const { apiVersion, kind } = newest;
     newest = asApiObject({ ...(yield* typed(current.version, newest)), apiVersion, kind });

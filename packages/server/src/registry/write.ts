@@ -47,7 +47,12 @@ import type {
   WritePlan,
   Written,
 } from './contract.ts';
-import { apiVersionOfEntry, needsConversion, shownObject, targetOn } from './conversion/views.ts';
+import {
+  apiVersionOfEntry,
+  needsConversion,
+  shownObject,
+  targetOn,
+} from './conversion/converted-kinds.ts';
 import {
   checkPreconditions,
   deletionOverrides,

@@ -394,7 +394,7 @@ export class EntryRun implements ByteRun {
     }
     this.#at = at;
     // From last to first and including the type, which the previous entry's end overwrites:
-    // creating a view without the type would cost more than copying it.
+    // creating a subarray without the type would cost more than copying it.
     const typeBytes = this.#typeBytes;
     let to = last;
     for (at -= 1; at >= begun; at -= 1) {
@@ -422,7 +422,7 @@ export class EntryRun implements ByteRun {
     const done = Math.min(all, before + end - start);
     const last = start + done - before;
     checkType(json, typeBytes);
-    // The view ends with the JSON; the comma is not part of it.
+    // The subarray ends with the JSON; the comma is not part of it.
     target.set(json.subarray(typeBytes + before, typeBytes + done), start);
     if (before === 0 && typeBytes > 0) target[start] = openingBrace;
     if (done === all && this.#at < this.#commas) target[last - 1] = comma;

@@ -29,8 +29,8 @@ import {
   whenAborted,
 } from '@wheelhouse/machinery';
 import { printGoDuration } from '@wheelhouse/schema';
+import { apiRelease } from '../documents/version.ts';
 import { hostRoots } from '../files/followed-files.ts';
-import { apiRelease } from '../views/version.ts';
 import { exchange, isSuccess, UnusableAnswer } from './answer.ts';
 import type { ClientMeter } from './client-metrics.ts';
 

@@ -9,7 +9,7 @@ import { newerFormat } from './segment.ts';
 type Table = Database<Buffer, Buffer>;
 
 const lmdbFormat = 1;
-const shape = { encoding: 'binary', keyEncoding: 'binary' } as const;
+const encoding = { encoding: 'binary', keyEncoding: 'binary' } as const;
 
 /** The log under construction that receives the records. */
 interface NewLog {
@@ -31,10 +31,10 @@ export async function copyLmdb(directory: string, builder: NewLog): Promise<void
     pageSize: 4096,
     maxDbs: 8,
     readOnly: true,
-    ...shape,
+    ...encoding,
   });
   try {
-    const table = (name: string): Table | undefined => root.openDB({ name, ...shape });
+    const table = (name: string): Table | undefined => root.openDB({ name, ...encoding });
     await copyTables({ directory, meta: table('meta'), log: table('log'), builder });
   } catch (error) {
     throw error instanceof StoreError ? error : damaged(errorText(error), error);

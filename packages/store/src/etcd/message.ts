@@ -167,11 +167,11 @@ export function many<Value>(
 }
 
 /** Declares a message by its fields. */
-export function message<Shape extends Fields>(
-  shape: Shape,
-): MessageForm<{ [Name in keyof Shape]: ValueOf<Shape[Name]> }> {
-  type Values = { [Name in keyof Shape]: ValueOf<Shape[Name]> };
-  const fields = Object.entries(shape) as [keyof Shape & string, Field<unknown>][];
+export function message<Declared extends Fields>(
+  declared: Declared,
+): MessageForm<{ [Name in keyof Declared]: ValueOf<Declared[Name]> }> {
+  type Values = { [Name in keyof Declared]: ValueOf<Declared[Name]> };
+  const fields = Object.entries(declared) as [keyof Declared & string, Field<unknown>][];
   const backwards = fields.toReversed();
   const byNumber = new Map(fields.map(([name, field]) => [field.number, { name, field }]));
   const write = (writer: WireWriter, values: Partial<Values>): void => {

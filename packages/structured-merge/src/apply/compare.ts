@@ -31,8 +31,8 @@ import { asMember, isEmptyObject } from './value-fields.ts';
 import {
   fitting,
   itemElement,
-  type ListShape,
-  type MapShape,
+  type ListType,
+  type MapType,
   memberType,
   type ValueType,
 } from './value-type.ts';
@@ -79,7 +79,7 @@ const noChanges = (): GrowingChanges => ({
 interface Sides {
   readonly left: JsonValue | undefined;
   readonly right: JsonValue | undefined;
-  /** Set if the sides have different shapes, both allowed by the type. */
+  /** Set if the sides have different types, both allowed by the type. */
   readonly isMixed?: true;
 }
 
@@ -102,10 +102,10 @@ function comparisonOf(changes: Changes | undefined, place: Place): Comparison {
   };
 }
 
-/** The shape by which a value is compared. */
-type ShapeKind = 'map' | 'scalar' | 'list' | undefined;
+/** The type as which a value is compared. */
+type AtomKind = 'map' | 'scalar' | 'list' | undefined;
 
-function kindOf(type: ValueType): ShapeKind {
+function kindOf(type: ValueType): AtomKind {
   if (type.map !== undefined) return 'map';
   if (type.scalar !== undefined) return 'scalar';
   return type.list === undefined ? undefined : 'list';
@@ -168,7 +168,7 @@ function ownChanges(changes: Changes | undefined, { left, right }: Sides): Chang
   return changes;
 }
 
-function compareMaps(map: MapShape, sides: Sides, place: Place): Changes | undefined {
+function compareMaps(map: MapType, sides: Sides, place: Place): Changes | undefined {
   const left = isObject(sides.left) ? sides.left : undefined;
   const right = isObject(sides.right) ? sides.right : undefined;
   if (map.atomic || (isEmptyObject(left) && isEmptyObject(right))) return leafChanges(sides);
@@ -183,7 +183,7 @@ interface MapSides {
   readonly growing: GrowingChanges;
 }
 
-function compareMembers(map: MapShape, sides: MapSides, place: Place): void {
+function compareMembers(map: MapType, sides: MapSides, place: Place): void {
   const { left, right, growing } = sides;
   const visit = (name: string, before: JsonValue | undefined, after: JsonValue | undefined) => {
     if (before === after) return;
@@ -239,7 +239,7 @@ function changesOf({ removed, modified, added }: GrowingChanges): Changes | unde
   };
 }
 
-function compareLists(list: ListShape, sides: Sides, place: Place): Changes | undefined {
+function compareLists(list: ListType, sides: Sides, place: Place): Changes | undefined {
   const left = Array.isArray(sides.left) ? sides.left : [];
   const right = Array.isArray(sides.right) ? sides.right : [];
   if (list.atomic || (left.length === 0 && right.length === 0)) return leafChanges(sides);
@@ -265,11 +265,7 @@ const elementsOf = (before: ItemsByElement, after: ItemsByElement): readonly Pat
   ...new Set([...before.keys(), ...after.keys()]),
 ];
 
-function itemsByElement(
-  list: ListShape,
-  items: readonly JsonValue[],
-  place: Place,
-): ItemsByElement {
+function itemsByElement(list: ListType, items: readonly JsonValue[], place: Place): ItemsByElement {
   const byElement: ItemsByElement = new Map();
   for (const [index, item] of items.entries()) addItem(byElement, { list, item, index }, place);
   return byElement;
@@ -278,7 +274,7 @@ function itemsByElement(
 /** Groups an item with those of the same path element, or reports that it has none. */
 function addItem(
   byElement: ItemsByElement,
-  { list, item, index }: { list: ListShape; item: JsonValue; index: number },
+  { list, item, index }: { list: ListType; item: JsonValue; index: number },
   place: Place,
 ): void {
   const element = itemElement(list, item);
@@ -398,7 +394,7 @@ function* compareKindSteps(
 }
 
 function* memberChangesSteps(
-  map: MapShape,
+  map: MapType,
   {
     left,
     right,
@@ -438,7 +434,7 @@ function* namesOf(left: JsonObject | undefined, right: JsonObject | undefined): 
 }
 
 function* itemChangesSteps(
-  list: ListShape,
+  list: ListType,
   { left, right }: { readonly left: readonly JsonValue[]; readonly right: readonly JsonValue[] },
   { place, stride }: Walk,
 ): Generator<void, GrowingChanges> {
@@ -464,7 +460,7 @@ function* itemChangesSteps(
 
 /** `itemsByElement` in steps. */
 function* itemsByElementSteps(
-  list: ListShape,
+  list: ListType,
   items: readonly JsonValue[],
   { place, stride }: Walk,
 ): Generator<void, ItemsByElement> {

@@ -22,8 +22,8 @@ import { isEmptyObject } from './value-fields.ts';
 import {
   fitting,
   itemElement,
-  type ListShape,
-  type MapShape,
+  type ListType,
+  type MapType,
   memberType,
   type ValueType,
 } from './value-type.ts';
@@ -127,7 +127,7 @@ function mergeKind(type: ValueType, sides: Sides, place: Place): JsonValue | und
   return undefined;
 }
 
-function mergeMaps(map: MapShape, sides: Sides, place: Place): JsonValue | undefined {
+function mergeMaps(map: MapType, sides: Sides, place: Place): JsonValue | undefined {
   const left = isObject(sides.left) ? sides.left : undefined;
   const right = isObject(sides.right) ? sides.right : undefined;
   if (isEmptyObject(left) && isEmptyObject(right)) return preferred(sides);
@@ -152,7 +152,7 @@ function putMember(object: JsonObject, name: string, value: JsonValue | undefine
 
 /** `mergeMaps` in steps, for a map that is not atomic. */
 function* mergeMapsSteps(
-  map: MapShape,
+  map: MapType,
   sides: Sides,
   walk: Walk,
 ): Generator<void, JsonValue | undefined> {
@@ -213,7 +213,7 @@ function preferredWhole(sides: Sides): JsonValue | undefined {
 }
 
 function mergeMember(
-  map: MapShape,
+  map: MapType,
   { name, left, right }: Sides & { readonly name: string },
   place: Place,
 ): JsonValue | undefined {
@@ -225,7 +225,7 @@ function mergeMember(
   return undefined;
 }
 
-function mergeLists(list: ListShape, sides: Sides, place: Place): JsonValue | undefined {
+function mergeLists(list: ListType, sides: Sides, place: Place): JsonValue | undefined {
   const left = Array.isArray(sides.left) ? sides.left : [];
   const right = Array.isArray(sides.right) ? sides.right : [];
   if (list.atomic) return preferredWhole(sides);
@@ -242,7 +242,7 @@ function mergeLists(list: ListShape, sides: Sides, place: Place): JsonValue | un
 
 /** `mergeLists` in steps, for a list that is not atomic. */
 function* mergeListsSteps(
-  list: ListShape,
+  list: ListType,
   sides: Sides,
   walk: Walk,
 ): Generator<void, JsonValue | undefined> {
@@ -277,7 +277,7 @@ interface IndexedItems {
 }
 
 function indexItems(
-  list: ListShape,
+  list: ListType,
   items: readonly JsonValue[],
   { place, allowDuplicates }: { place: Place; allowDuplicates: boolean },
 ): IndexedItems {
@@ -292,7 +292,7 @@ const noItems = (): IndexedItems => ({ order: [], byElement: new Map() });
 
 function addItem(
   { order, byElement }: IndexedItems,
-  { list, index, item }: { list: ListShape; index: number; item: JsonValue },
+  { list, index, item }: { list: ListType; index: number; item: JsonValue },
   { place, allowDuplicates }: { place: Place; allowDuplicates: boolean },
 ): void {
   const element = itemElement(list, item);
@@ -311,7 +311,7 @@ function addItem(
 
 /** `indexItems` in steps. */
 function* indexItemsSteps(
-  list: ListShape,
+  list: ListType,
   items: readonly JsonValue[],
   options: { place: Place; stride: Stride; allowDuplicates: boolean },
 ): Generator<void, IndexedItems> {
@@ -331,7 +331,7 @@ function* indexItemsSteps(
  * `a` comes first (no shared item precedes it), then `c`, then `d x b`.
  */
 function interleave(
-  list: ListShape,
+  list: ListType,
   lists: { present: IndexedItems; applied: IndexedItems; live: readonly JsonValue[] },
   place: Place,
 ): JsonValue[] {

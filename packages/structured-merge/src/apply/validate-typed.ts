@@ -17,10 +17,10 @@ import { type PathElement, showElement } from './path-element.ts';
 import {
   fitting,
   itemElement,
-  type ListShape,
-  type MapShape,
+  type ListType,
+  type MapType,
   memberType,
-  type ScalarShape,
+  type ScalarType,
   type ValueType,
 } from './value-type.ts';
 
@@ -150,13 +150,13 @@ function* validateValueSteps(
   else if (scalar === undefined && list !== undefined && Array.isArray(value)) {
     yield* validateListSteps(list, value, at);
   } else {
-    // A heavy value of another shape, which the message shows.
+    // A heavy value of another type, which the message shows.
     yield;
     validateValue(type, value, walk);
   }
 }
 
-function* validateMapSteps(map: MapShape, value: JsonObject, at: Stepping): Generator<void, void> {
+function* validateMapSteps(map: MapType, value: JsonObject, at: Stepping): Generator<void, void> {
   const { walk, stride } = at;
   for (const name of Object.keys(value)) {
     const item = value[name];
@@ -173,7 +173,7 @@ function* validateMapSteps(map: MapShape, value: JsonObject, at: Stepping): Gene
 }
 
 function* validateListSteps(
-  list: ListShape,
+  list: ListType,
   items: readonly JsonValue[],
   at: Stepping,
 ): Generator<void, void> {
@@ -215,7 +215,7 @@ function validateValue(type: ValueType, value: JsonValue, walk: Walk): void {
   } else if (list !== undefined) validateList(list, value, walk);
 }
 
-const nullProblems: Readonly<Record<ScalarShape, string>> = {
+const nullProblems: Readonly<Record<ScalarType, string>> = {
   numeric: 'expected numeric (int or float), got structpb.NullValue',
   string: 'expected string, got &value.valueUnstructured{Value:0}',
   boolean: 'expected boolean, got &{NULL_VALUE}',
@@ -240,13 +240,13 @@ function isValidScalar(type: ValueType, value: JsonValue): boolean {
 }
 
 /** The type of a member; complains and returns undefined if the schema does not declare it. */
-function declaredType(map: MapShape, name: string, place: Place): ValueType | undefined {
+function declaredType(map: MapType, name: string, place: Place): ValueType | undefined {
   const type = memberType(map, name);
   if (type === undefined) complain(belowField(place, name), 'field not declared in schema');
   return type;
 }
 
-function validateMap(map: MapShape, value: JsonValue, walk: Walk): void {
+function validateMap(map: MapType, value: JsonValue, walk: Walk): void {
   if (value === null) return;
   if (!isObject(value)) {
     complain(walk.place, `expected map, got &{${goPlain(value)}}`);
@@ -262,7 +262,7 @@ function validateMap(map: MapShape, value: JsonValue, walk: Walk): void {
   }
 }
 
-function validateList(list: ListShape, value: JsonValue, walk: Walk): void {
+function validateList(list: ListType, value: JsonValue, walk: Walk): void {
   if (value === null) return;
   if (!Array.isArray(value)) {
     complain(walk.place, `expected list, got &{${goPlain(value)}}`);
@@ -279,7 +279,7 @@ function validateList(list: ListShape, value: JsonValue, walk: Walk): void {
 
 /** The path element of an item, which may be a duplicate; undefined if it has none. */
 function itemOf(
-  list: ListShape,
+  list: ListType,
   { index, item, seen }: { index: number; item: JsonValue; seen: Set<string> },
   walk: Walk,
 ): PathElement | undefined {
@@ -301,7 +301,7 @@ function itemOf(
  * @param prefix begins the message: `lhs: ` and `rhs: ` when two values are compared
  */
 export function scalarProblem(
-  scalar: ScalarShape,
+  scalar: ScalarType,
   value: JsonValue | undefined,
   prefix: string,
 ): string | undefined {

@@ -17,8 +17,8 @@ import { fieldElement, fieldNameOf, type PathElement } from './path-element.ts';
 import {
   fitting,
   itemElement,
-  type ListShape,
-  type MapShape,
+  type ListType,
+  type MapType,
   memberType,
   type ValueType,
 } from './value-type.ts';
@@ -85,7 +85,7 @@ function nodeFor(type: ValueType, value: JsonValue): FieldNode | undefined {
   return Array.isArray(value) ? nodeOf(false, itemsSet(list, value)) : undefined;
 }
 
-function membersSet(map: MapShape, object: JsonObject): FieldSet {
+function membersSet(map: MapType, object: JsonObject): FieldSet {
   const set: GrowingFieldSet = new Map();
   for (const name of Object.keys(object)) {
     const value = object[name];
@@ -98,7 +98,7 @@ function membersSet(map: MapShape, object: JsonObject): FieldSet {
 
 function addMember(
   set: GrowingFieldSet,
-  map: MapShape,
+  map: MapType,
   {
     name,
     value,
@@ -128,7 +128,7 @@ export function asMember(node: FieldNode | undefined): FieldNode {
 }
 
 /** The set of a list's items. Duplicate items occur once, without their content. */
-function itemsSet(list: ListShape, items: readonly JsonValue[]): FieldSet {
+function itemsSet(list: ListType, items: readonly JsonValue[]): FieldSet {
   const set: GrowingFieldSet = new Map();
   const type = list.element.get();
   for (const item of items) {

@@ -9,21 +9,21 @@ import { resolved, type Schema } from '@wheelhouse/schema';
 import { encodePlainString, encodeValue, type PathElement, valueElement } from './path-element.ts';
 
 /**
- * The view of a schema that apply needs: the shapes that a value may have, and how changes to each
- * shape are merged. A value of unknown structure may have all three shapes; the actual value
+ * The part of a schema that apply needs: the types that a value may have, and how changes to each
+ * type are merged. A value of unknown structure may have all three types; the actual value
  * decides.
  */
 export interface ValueType {
-  readonly map?: MapShape;
-  readonly scalar?: ScalarShape;
-  readonly list?: ListShape;
+  readonly map?: MapType;
+  readonly scalar?: ScalarType;
+  readonly list?: ListType;
 }
 
-export type ScalarShape = 'numeric' | 'string' | 'boolean' | 'untyped';
+export type ScalarType = 'numeric' | 'string' | 'boolean' | 'untyped';
 
-export interface MapShape {
+export interface MapType {
   /** Declared members. */
-  readonly fields: ReadonlyMap<string, FieldShape>;
+  readonly fields: ReadonlyMap<string, FieldType>;
   /** Type of all other members; undefined if there are none. */
   readonly element: LazyType | undefined;
   readonly atomic: boolean;
@@ -34,13 +34,13 @@ export interface MapShape {
   readonly deduced: boolean;
 }
 
-export interface FieldShape {
+export interface FieldType {
   readonly type: LazyType;
   /** Default of an absent key of a list map. */
   readonly default: JsonValue | undefined;
 }
 
-export interface ListShape {
+export interface ListType {
   readonly element: LazyType;
   /** A list that is neither atomic nor has keys is a set. */
   readonly atomic: boolean;
@@ -73,7 +73,7 @@ const untypedAtomic: ValueType = {
 };
 
 /**
- * Untyped values that are merged by their actual shape: objects by member, lists and scalars as a
+ * Untyped values that are merged by their actual type: objects by member, lists and scalars as a
  * whole (MF-7).
  */
 const deducedType: ValueType = {
@@ -159,9 +159,9 @@ function compile(schema: Schema, { preserve: inherited, metadata }: Inherited): 
 function build(schema: Schema, inherited: Inherited): ValueType {
   switch (schema.type) {
     case 'object':
-      return { map: mapShape(schema, inherited) };
+      return { map: mapType(schema, inherited) };
     case 'array':
-      return { list: listShape(schema, inherited) };
+      return { list: listType(schema, inherited) };
     case 'integer':
     case 'number':
       return { scalar: 'numeric' };
@@ -170,7 +170,7 @@ function build(schema: Schema, inherited: Inherited): ValueType {
     case 'string':
       return { scalar: isPlainString(schema) ? 'string' : 'untyped' };
     default:
-      return untypedShape(schema, inherited);
+      return untypedType(schema, inherited);
   }
 }
 
@@ -179,20 +179,20 @@ function isPlainString(schema: Schema): boolean {
   return schema.format === undefined || schema.format === '' || schema.format === 'byte';
 }
 
-function untypedShape(schema: Schema, inherited: Inherited): ValueType {
+function untypedType(schema: Schema, inherited: Inherited): ValueType {
   if (schema.mapType === 'atomic' && schema.typed === true) return untypedAtomic;
   return {
     scalar: 'untyped',
-    list: listShape(schema, inherited),
-    map: mapShape(schema, inherited),
+    list: listType(schema, inherited),
+    map: mapType(schema, inherited),
   };
 }
 
 const lazyDeduced = lazily(() => deducedType);
 const lazyUntyped = lazily(() => untypedAtomic);
 
-function mapShape(schema: Schema, inherited: Inherited): MapShape {
-  const fields = new Map<string, FieldShape>();
+function mapType(schema: Schema, inherited: Inherited): MapType {
+  const fields = new Map<string, FieldType>();
   for (const [name, property] of schema.properties ?? []) {
     const field = property.schema;
     const isAlwaysWritten = property.omitEmpty !== true && property.pointer !== true;
@@ -227,8 +227,8 @@ function hasAnyValue({ additionalProperties }: Schema, element: LazyType): boole
 }
 
 /** Adds the fields that every resource has, regardless of a custom kind's declaration. */
-function addResourceFields(fields: Map<string, FieldShape>, metadata: LazyType): void {
-  const text: FieldShape = { type: lazily(() => ({ scalar: 'string' })), default: undefined };
+function addResourceFields(fields: Map<string, FieldType>, metadata: LazyType): void {
+  const text: FieldType = { type: lazily(() => ({ scalar: 'string' })), default: undefined };
   fields.set('apiVersion', text).set('kind', text);
   fields.set('metadata', { type: metadata, default: undefined });
 }
@@ -261,7 +261,7 @@ function keyDefault(schema: Schema, isAlwaysWritten: boolean): JsonValue | undef
   return at.type === 'boolean' ? false : undefined;
 }
 
-function listShape(schema: Schema, inherited: Inherited): ListShape {
+function listType(schema: Schema, inherited: Inherited): ListType {
   const { items } = schema;
   const keys = schema.listType === 'map' ? (schema.listMapKeys ?? []) : [];
   return {
@@ -275,8 +275,8 @@ function listShape(schema: Schema, inherited: Inherited): ListShape {
 }
 
 /**
- * The shapes of a type that match a value: one if the type allows the value's shape; otherwise all
- * shapes (for null and for an invalid value, which the walker then reports).
+ * The alternatives of a type that match a value: one if the type allows the value; otherwise all
+ * alternatives (for null and for an invalid value, which the walker then reports).
  */
 export function fitting(type: ValueType, value: JsonValue | undefined): ValueType {
   if (value === null || value === undefined) return type;
@@ -300,7 +300,7 @@ function narrowings(type: ValueType): Record<'map' | 'scalar' | 'list', ValueTyp
   return narrowedTypes;
 }
 
-/** Whether a type has exactly one shape. */
+/** Whether a type has exactly one alternative. */
 const isSingle = (type: ValueType) =>
   Number(type.map !== undefined) +
     Number(type.scalar !== undefined) +
@@ -320,7 +320,7 @@ function onlyScalar(type: ValueType): ValueType {
 }
 
 /** The type of a member; undefined if the map cannot have it. */
-export function memberType(map: MapShape, name: string): ValueType | undefined {
+export function memberType(map: MapType, name: string): ValueType | undefined {
   return (map.fields.get(name)?.type ?? map.element)?.get();
 }
 
@@ -328,7 +328,7 @@ export function memberType(map: MapShape, name: string): ValueType | undefined {
 type ItemElement = PathElement | { readonly problem: string };
 
 /** The path element of an item of a set or list map. */
-export function itemElement(list: ListShape, item: JsonValue | undefined): ItemElement {
+export function itemElement(list: ListType, item: JsonValue | undefined): ItemElement {
   if (list.keys.length > 0) return keyedElement(list, item ?? null);
   return setElement(item ?? null);
 }
@@ -346,7 +346,7 @@ function setElement(item: JsonValue): ItemElement {
   return valueElement(item);
 }
 
-function keyedElement(list: ListShape, item: JsonValue): ItemElement {
+function keyedElement(list: ListType, item: JsonValue): ItemElement {
   if (item === null) return { problem: 'associative list with keys may not have a null element' };
   if (!isObject(item)) {
     return { problem: 'associative list with keys may not have non-map elements' };
@@ -364,14 +364,14 @@ function keyedElement(list: ListShape, item: JsonValue): ItemElement {
  * same ones. Items do not change during an operation but may between operations, so the cache is
  * cleared at the start of each.
  */
-let elements = new Map<ListShape, WeakMap<JsonObject, PathElement>>();
+let elements = new Map<ListType, WeakMap<JsonObject, PathElement>>();
 
 /** Clears the cache of path elements. Must be called at the start of an operation. */
 export function forgetElements(): void {
   if (elements.size > 0) elements = new Map();
 }
 
-function elementsOf(list: ListShape): WeakMap<JsonObject, PathElement> {
+function elementsOf(list: ListType): WeakMap<JsonObject, PathElement> {
   let cachedElements = elements.get(list);
   if (cachedElements === undefined) {
     cachedElements = new WeakMap();
@@ -380,7 +380,7 @@ function elementsOf(list: ListShape): WeakMap<JsonObject, PathElement> {
   return cachedElements;
 }
 
-function encodeKeys(list: ListShape, item: JsonObject): ItemElement {
+function encodeKeys(list: ListType, item: JsonObject): ItemElement {
   let text = 'k:{';
   for (const { name, prefix } of list.sortedKeys) {
     const keyValue = member(item, name);
@@ -393,12 +393,12 @@ function encodeKeys(list: ListShape, item: JsonObject): ItemElement {
 }
 
 /** The default of an absent key; undefined if it has none. */
-function defaultOf(list: ListShape, name: string): JsonValue | undefined {
+function defaultOf(list: ListType, name: string): JsonValue | undefined {
   return list.element.get().map?.fields.get(name)?.default ?? undefined;
 }
 
 /** The error for an item that lacks a key; it names the first one in order of declaration. */
-function missingKeyProblem(list: ListShape, item: JsonObject): string {
+function missingKeyProblem(list: ListType, item: JsonObject): string {
   const absent = list.keys.find(
     (name) => member(item, name) === undefined && defaultOf(list, name) === undefined,
   );

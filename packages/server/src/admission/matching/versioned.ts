@@ -21,7 +21,7 @@ import {
 } from '@wheelhouse/machinery';
 import { DecodeError, decodeTypedSteps, type FoundPaths, type Schema } from '@wheelhouse/schema';
 import type { AdmissionCall } from '../../registry/contract.ts';
-import { ConversionFailure } from '../../registry/conversion/views.ts';
+import { ConversionFailure } from '../../registry/conversion/converted-kinds.ts';
 import type { AdmissionTools } from '../tools.ts';
 import {
   equivalentsOf,

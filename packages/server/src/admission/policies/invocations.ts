@@ -8,7 +8,11 @@ import {
   parseApiVersion,
   StatusError,
 } from '@wheelhouse/machinery';
-import { ConversionFailure, entriesIn, viewOf } from '../../registry/conversion/views.ts';
+import {
+  ConversionFailure,
+  convertedKind,
+  entriesIn,
+} from '../../registry/conversion/converted-kinds.ts';
 import { objectIn, objectKey } from '../../registry/object-codec.ts';
 import type { Entry, EntryIndex } from '../../watchcache/entry.ts';
 import { requestVariables } from '../cel/run.ts';
@@ -78,8 +82,8 @@ async function paramsOf(
     );
   }
   const shown = await entriesIn(served.def, served.version, params);
-  const view = viewOf(served.def, served.version);
-  return shown.map((entry) => objectIn(view, served.version, entry));
+  const kind = convertedKind(served.def, served.version);
+  return shown.map((entry) => objectIn(kind, served.version, entry));
 }
 
 /** Throws ConfigurationError for a kind without stored objects, such as a review. */

@@ -160,9 +160,9 @@ async function recordOwnStorageVersions(options: Around): Promise<void> {
     return;
   }
   const stored = builtins.filter(
-    ({ isComputed, viewOf, verbs, versions, group: own, storage }) =>
+    ({ isComputed, convertedFrom, verbs, versions, group: own, storage }) =>
       isComputed !== true &&
-      viewOf === undefined &&
+      convertedFrom === undefined &&
       // A kind of two groups is recorded for the group it is stored in.
       parseApiVersion(storage.apiVersion)?.group === own &&
       verbs.includes('list') &&

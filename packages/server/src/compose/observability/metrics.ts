@@ -15,6 +15,7 @@ import {
 import { meteredStore, type Store } from '@wheelhouse/store';
 import { listContent } from '../../controllers/tools.ts';
 import { createQueueMeters, type QueueMeters } from '../../controllers/work-queue.ts';
+import { apiRelease } from '../../documents/version.ts';
 import type { PlainAnswer } from '../../endpoints/call.ts';
 import { defaultGates } from '../../flags/feature-gates.ts';
 import { FlagError } from '../../flags/flags.ts';
@@ -23,7 +24,6 @@ import { addProcessMetrics } from '../../observe/process-metrics.ts';
 import { createRequestMetrics, type RequestMetrics } from '../../observe/request-metrics.ts';
 import { sizeUpdater, storeObservers, typeOf } from '../../observe/store-metrics.ts';
 import type { CachePool } from '../../registry/caches.ts';
-import { apiRelease } from '../../views/version.ts';
 import { type CacheMeter, createCacheMeters } from '../../watchcache/cache-meter.ts';
 import type { ServerConfig } from '../config.ts';
 import { checkLabelKey } from './settings.ts';

@@ -1,8 +1,8 @@
 import { type Features, releaseName } from '@wheelhouse/kinds';
 import { dialectOf, redactSecrets } from '@wheelhouse/machinery';
+import { apiRelease } from '../../documents/version.ts';
 import type { PlainAnswer } from '../../endpoints/call.ts';
 import { defaultGates } from '../../flags/feature-gates.ts';
-import { apiRelease } from '../../views/version.ts';
 import type { ServerConfig } from '../config.ts';
 
 /** Debugging pages about the process: `/flagz` and `/statusz`, each behind its gate. */

@@ -1,8 +1,8 @@
 import { parseQuantity } from '@wheelhouse/machinery';
+import { apiRelease } from '../../documents/version.ts';
 import type { FeatureGates } from '../../flags/feature-gates.ts';
 import { FlagError, flagsIn } from '../../flags/flags.ts';
 import type { LogFormat } from '../../observe/logging.ts';
-import { apiRelease } from '../../views/version.ts';
 import type { Feature } from '../feature.ts';
 
 /** Settings of metrics, profiles, and traces. */

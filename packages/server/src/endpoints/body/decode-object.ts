@@ -40,7 +40,7 @@ import {
 } from '../../request/options.ts';
 import type { ApiCall } from '../call.ts';
 import { bodyLimits, type DecodedBody, decodedBody, decoderFor, readingOf } from './body.ts';
-import { Complaints, reportComplaints, shapeSteps } from './shape.ts';
+import { Complaints, kindObjectSteps, reportComplaints } from './kind-object.ts';
 
 /**
  * Reads the options and the body of a POST or PUT; the Content-Type selects the body's decoder.
@@ -187,7 +187,7 @@ export function* objectSteps(
   const size = body.size < pacedBytesMin ? 'small' : 'large';
   const spelled =
     body.hasFraction === true ? yield* spelledJsonSteps(body.bytes, bodyLimits) : undefined;
-  const object = yield* shapeSteps(target, value, { complaints, fail, source, spelled, size });
+  const object = yield* kindObjectSteps(target, value, { complaints, fail, source, spelled, size });
   if (isTyped) complaints.inTypedOrder(body.bytes);
   object.apiVersion = expectedVersion(target);
   object.kind = target.def.kind;

@@ -30,7 +30,13 @@ import { describe, describeKind } from '@wheelhouse/structured-merge';
 import type { Target, UpdatePlan } from '../../registry/contract.ts';
 import type { FieldValidation, PatchOptions } from '../../request/options.ts';
 import { decodeJsonBody, type Reading } from '../body/body.ts';
-import { Complaints, type ObjectSize, repeatedText, shapeSteps, sizeAt } from '../body/shape.ts';
+import {
+  Complaints,
+  kindObjectSteps,
+  type ObjectSize,
+  repeatedText,
+  sizeAt,
+} from '../body/kind-object.ts';
 import type { ApiCall } from '../call.ts';
 
 const openBrace = '{'.charCodeAt(0);
@@ -125,12 +131,12 @@ export function applyChange(
   const transform: UpdatePlan['transform'] = ({ live, pace }) => {
     const nowMs = registry.clock.now();
     const apply = { target, live, patch: patchOf(), manager, force, nowMs, onUndeclared, pace };
-    const shape = (merged: ApiObject) => {
+    const complete = (merged: ApiObject) => {
       reportRepeated(call, { repeated, fieldValidation });
       const size = sizeAt(pace);
       return runAtPace(appliedSteps(call, { live, merged, body: value, size }), pace);
     };
-    return andThen(registry.fieldManager.applyPatch(apply), shape);
+    return andThen(registry.fieldManager.applyPatch(apply), complete);
   };
   return { source: 'merged', transform, base: 'shared' };
 }
@@ -165,7 +171,7 @@ function* appliedSteps(
         `unable to convert unstructured object to ${describeKind(body)}: ${message}`,
     );
   const options = { complaints, fail, source: 'map', size } as const;
-  const object = yield* shapeSteps(call.target, merged, options);
+  const object = yield* kindObjectSteps(call.target, merged, options);
   if (managedFields !== undefined) object.metadata.managedFields = managedFields;
   return object;
 }

@@ -18,7 +18,7 @@ import { resolved, type Schema } from '@wheelhouse/schema';
 import { namelessBody } from '../../registry/object-meta.ts';
 import type { FieldValidation } from '../../request/options.ts';
 import { misfitKind, typeProblem } from '../body/decode-object.ts';
-import { Complaints, reportComplaints } from '../body/shape.ts';
+import { Complaints, reportComplaints } from '../body/kind-object.ts';
 import type { ApiCall } from '../call.ts';
 
 /** Patch types (PATCH-5). */

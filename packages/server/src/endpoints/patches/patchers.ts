@@ -41,11 +41,11 @@ import type { FieldValidation } from '../../request/options.ts';
 import { bodyLimits } from '../body/body.ts';
 import {
   Complaints,
+  kindObjectSteps,
   type ObjectSize,
   reportComplaints,
-  shapeSteps,
   sizeAt,
-} from '../body/shape.ts';
+} from '../body/kind-object.ts';
 import type { ApiCall } from '../call.ts';
 import type { PatchChange } from './apply.ts';
 import { checkPatchedKind, inPatchedOrder, type PatchType } from './patched-document.ts';
@@ -73,7 +73,7 @@ export function patchChange(call: ApiCall, patch: ReadPatch): PatchChange {
     const patched = yield* asStatusError(() => decodedPatch.change(current));
     yield;
     const size = sizeAt(pace);
-    return yield* shapedSteps(call, patch, { decodedPatch, patched, live, size });
+    return yield* patchedObjectSteps(call, patch, { decodedPatch, patched, live, size });
   }
   const transform: PatchChange['transform'] = ({ current, live, pace }) => {
     if (current === undefined || live === undefined) throw new Error('there is nothing to patch');
@@ -91,7 +91,7 @@ interface ReadPatch {
 }
 
 /** The patched document in the form of its schema. */
-function* shapedSteps(
+function* patchedObjectSteps(
   call: ApiCall,
   patch: ReadPatch,
   of: {
@@ -143,8 +143,8 @@ function* shapedSteps(
   try {
     if (!isStrategic)
       yield* checkPatchedKind(call, patched, { live, fieldValidation, fail, failStrictly });
-    const shape = { complaints, fail, source, spelled, size } as const;
-    const object = yield* shapeSteps(call.target, patched, shape);
+    const decoding = { complaints, fail, source, spelled, size } as const;
+    const object = yield* kindObjectSteps(call.target, patched, decoding);
     // A patch may omit apiVersion and kind, and a strategic merge patch may state any.
     object.apiVersion = live.apiVersion;
     object.kind = live.kind;

@@ -32,7 +32,7 @@ import {
 import { ownersForScale, ownersFromScale, type ScaleMapping } from '@wheelhouse/structured-merge';
 import { sendUnstored } from '../../answer/respond.ts';
 import type { ObjectView, Target, Transform, UpdatePlan } from '../../registry/contract.ts';
-import { shownObject } from '../../registry/conversion/views.ts';
+import { shownObject } from '../../registry/conversion/converted-kinds.ts';
 import { objectKey, parsedAt } from '../../registry/object-codec.ts';
 import {
   checkPathAgreement,

@@ -23,8 +23,8 @@ import {
   validateLabels,
 } from '@wheelhouse/machinery';
 import { maxDepth } from '@wheelhouse/schema';
+import { ConversionFailure } from './converted-kinds.ts';
 import type { ConversionFault, ConversionMetrics } from './metrics.ts';
-import { ConversionFailure } from './views.ts';
 
 const conversionReviewVersions = ['v1', 'v1beta1'] as const;
 type ReviewVersion = (typeof conversionReviewVersions)[number];

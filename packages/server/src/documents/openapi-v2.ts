@@ -4,7 +4,7 @@ import { objectPieces, objectText } from './json-text.ts';
 import { rootDiscovery } from './openapi-discovery.ts';
 import { type OpenApiSource, type OperationForm, openApiBuilder } from './openapi-document.ts';
 import { queryParametersText } from './openapi-parameters.ts';
-import type { FieldType, MessageShape, MessageShapes } from './openapi-proto.ts';
+import type { FieldType, MessageDescriptor, MessageDescriptors } from './openapi-proto.ts';
 
 /**
  * Creates the JSON of the OpenAPI 2 document of all served APIs (API-12), in steps. The result is in
@@ -60,7 +60,7 @@ const operations: OperationForm = {
 };
 
 const refOr =
-  (type: FieldType): NonNullable<MessageShape['wrap']> =>
+  (type: FieldType): NonNullable<MessageDescriptor['wrap']> =>
   (value) =>
     isObject(value) && value['$ref'] !== undefined ? [2, 'JsonReference'] : [1, type];
 
@@ -72,7 +72,7 @@ const parameterFields = {
 } as const;
 
 /** The messages of `openapi.v2`, with the members that the documents use. */
-export const openApiV2Shapes: MessageShapes = {
+export const openApiV2Messages: MessageDescriptors = {
   Document: {
     fields: {
       swagger: [1, 'string'],

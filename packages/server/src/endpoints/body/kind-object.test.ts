@@ -1,6 +1,6 @@
 import { BoundedTexts } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { Complaints, reportComplaints } from './shape.ts';
+import { Complaints, reportComplaints } from './kind-object.ts';
 
 const frame = 'strict decoding error: ';
 

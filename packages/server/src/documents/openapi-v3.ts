@@ -17,7 +17,7 @@ import {
   openApiBuilder,
 } from './openapi-document.ts';
 import { queryParametersText } from './openapi-parameters.ts';
-import type { FieldType, MessageShape, MessageShapes } from './openapi-proto.ts';
+import type { FieldType, MessageDescriptor, MessageDescriptors } from './openapi-proto.ts';
 
 /** One OpenAPI 3 document, created on demand. */
 export interface OpenApiV3Document {
@@ -135,7 +135,7 @@ const operations: OperationForm = {
   responseMember: ({ produces }, schema) => `"content":${contentText(produces, schema)}`,
 };
 
-type Wrap = NonNullable<MessageShape['wrap']>;
+type Wrap = NonNullable<MessageDescriptor['wrap']>;
 
 const refOr =
   (type: FieldType): Wrap =>
@@ -150,7 +150,7 @@ function defaultField(value: JsonValue): readonly [number: number, type: FieldTy
 }
 
 /** The messages of `openapi.v3`, with the members that the documents use. */
-export const openApiV3Shapes: MessageShapes = {
+export const openApiV3Messages: MessageDescriptors = {
   Document: {
     fields: {
       openapi: [1, 'string'],

@@ -2,7 +2,7 @@ import { encodeYaml } from '@wheelhouse/codec';
 import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 
 /**
- * Encodes OpenAPI documents as protobuf, which some clients request, by tables of message shapes.
+ * Encodes OpenAPI documents as protobuf, which some clients request, by tables of message messages.
  * Messages are written backward, so that the length of each is known when its header is written.
  */
 
@@ -10,7 +10,7 @@ import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery
 export type FieldType = string;
 
 /** How a JSON value maps to a message. Members without a field are omitted. */
-export interface MessageShape {
+export interface MessageDescriptor {
   /** The number and type of each member's field; a type that ends with `*` is repeated. */
   readonly fields?: Readonly<Record<string, readonly [number: number, type: FieldType]>>;
   /** The field for all other members, as pairs of name (1) and value (2). */
@@ -21,15 +21,15 @@ export interface MessageShape {
   readonly wrap?: (value: JsonValue) => readonly [number: number, type: FieldType] | undefined;
 }
 
-/** Message shapes by name. The shape of a whole document is named `Document`. */
-export type MessageShapes = Readonly<Record<string, MessageShape>>;
+/** Message messages by name. The descriptor of a whole document is named `Document`. */
+export type MessageDescriptors = Readonly<Record<string, MessageDescriptor>>;
 
-/** Encodes a document as protobuf with the shapes of its OpenAPI version, in steps (TRUST-2). */
+/** Encodes a document as protobuf with the messages of its OpenAPI version, in steps (TRUST-2). */
 export function* openApiProto(
-  shapes: MessageShapes,
+  messages: MessageDescriptors,
   document: JsonObject,
 ): Generator<void, Buffer> {
-  const writer = new BackwardWriter(shapes);
+  const writer = new BackwardWriter(messages);
   yield* documentSteps(writer, document);
   return writer.bytes();
 }
@@ -39,13 +39,13 @@ const namedPerStep = 8;
 
 /** The members of a document, in each of which the named messages are written in steps. */
 function* documentSteps(writer: BackwardWriter, document: JsonObject): Generator<void> {
-  const shape = shapeOf(writer, 'Document');
+  const descriptor = descriptorOf(writer, 'Document');
   for (const member of Object.keys(document).reverse()) {
     const memberValue = document[member];
-    const [number = 0, type = ''] = fieldOf(shape, member);
-    const isWide = isObject(memberValue) && Object.hasOwn(writer.shapes, type);
+    const [number = 0, type = ''] = fieldOf(descriptor, member);
+    const isWide = isObject(memberValue) && Object.hasOwn(writer.messages, type);
     if (!isWide) {
-      if (memberValue !== undefined) writeMember(writer, shape, { member, memberValue });
+      if (memberValue !== undefined) writeMember(writer, descriptor, { member, memberValue });
       continue;
     }
     const end = writer.begin();
@@ -56,8 +56,8 @@ function* documentSteps(writer: BackwardWriter, document: JsonObject): Generator
 
 /** A message whose members are written in steps, and so are those of its components. */
 function* wideSteps(writer: BackwardWriter, type: string, value: JsonObject): Generator<void> {
-  const shape = shapeOf(writer, type);
-  if (shape.wrap !== undefined) {
+  const descriptor = descriptorOf(writer, type);
+  if (descriptor.wrap !== undefined) {
     writeMessage(writer, type, value);
     return;
   }
@@ -65,54 +65,54 @@ function* wideSteps(writer: BackwardWriter, type: string, value: JsonObject): Ge
   for (const member of Object.keys(value).reverse()) {
     const memberValue = value[member];
     if (memberValue === undefined) continue;
-    const [number = 0, inner = ''] = fieldOf(shape, member);
+    const [number = 0, inner = ''] = fieldOf(descriptor, member);
     if (isObject(memberValue) && inner.startsWith('Schemas')) {
       const end = writer.begin();
       yield* wideSteps(writer, inner, memberValue);
       writer.end(number, end);
-    } else writeMember(writer, shape, { member, memberValue });
+    } else writeMember(writer, descriptor, { member, memberValue });
     written += 1;
     if (written % namedPerStep === 0) yield;
   }
 }
 
-/** The field of a member that the shape names; an empty list for other members. */
-function fieldOf({ fields }: MessageShape, member: string): readonly [number, FieldType] | [] {
+/** The field of a member that the descriptor names; an empty list for other members. */
+function fieldOf({ fields }: MessageDescriptor, member: string): readonly [number, FieldType] | [] {
   return fields !== undefined && Object.hasOwn(fields, member) ? (fields[member] ?? []) : [];
 }
 
-function shapeOf(writer: BackwardWriter, name: string): MessageShape {
-  const shape = writer.shapes[name];
-  if (shape === undefined) throw new Error(`unknown message ${name}`);
-  return shape;
+function descriptorOf(writer: BackwardWriter, name: string): MessageDescriptor {
+  const descriptor = writer.messages[name];
+  if (descriptor === undefined) throw new Error(`unknown message ${name}`);
+  return descriptor;
 }
 
 function writeMessage(writer: BackwardWriter, name: string, value: JsonValue): void {
-  const shape = shapeOf(writer, name);
-  if (shape.wrap !== undefined) {
-    const field = shape.wrap(value);
+  const descriptor = descriptorOf(writer, name);
+  if (descriptor.wrap !== undefined) {
+    const field = descriptor.wrap(value);
     if (field !== undefined) writeOneOf(writer, { number: field[0], type: field[1] }, value);
     return;
   }
   if (!isObject(value)) return;
   for (const member of Object.keys(value).reverse()) {
     const memberValue = value[member];
-    if (memberValue !== undefined) writeMember(writer, shape, { member, memberValue });
+    if (memberValue !== undefined) writeMember(writer, descriptor, { member, memberValue });
   }
 }
 
 function writeMember(
   writer: BackwardWriter,
-  shape: MessageShape,
+  descriptor: MessageDescriptor,
   { member, memberValue }: { member: string; memberValue: JsonValue },
 ): void {
-  const [number, type] = fieldOf(shape, member);
+  const [number, type] = fieldOf(descriptor, member);
   if (number !== undefined && type !== undefined) {
     writeField(writer, { number, type }, memberValue);
-  } else if (member.startsWith('x-') && shape.extensions !== undefined) {
-    writeNamed(writer, { number: shape.extensions, type: 'any' }, { member, memberValue });
-  } else if (shape.named !== undefined) {
-    const [number, type] = shape.named;
+  } else if (member.startsWith('x-') && descriptor.extensions !== undefined) {
+    writeNamed(writer, { number: descriptor.extensions, type: 'any' }, { member, memberValue });
+  } else if (descriptor.named !== undefined) {
+    const [number, type] = descriptor.named;
     writeNamed(writer, { number, type }, { member, memberValue });
   }
 }
@@ -180,13 +180,13 @@ function writeField(writer: BackwardWriter, { number, type }: Field, value: Json
 
 /** Writes protobuf's wire format from the last byte to the first. */
 class BackwardWriter {
-  readonly shapes: MessageShapes;
+  readonly messages: MessageDescriptors;
   #buffer = Buffer.allocUnsafe(64 * 1024);
   /** Offset of the first written byte. */
   #start = this.#buffer.length;
 
-  constructor(shapes: MessageShapes) {
-    this.shapes = shapes;
+  constructor(messages: MessageDescriptors) {
+    this.messages = messages;
   }
 
   bytes(): Buffer {

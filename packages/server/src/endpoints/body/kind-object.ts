@@ -41,7 +41,7 @@ export const sizeAt = (pace: Pace | undefined): ObjectSize =>
  * TooManyValues if defaults or a patch make a large object larger than a body may be, and
  * WorkExceeded if defaults add too much.
  */
-export function* shapeSteps(
+export function* kindObjectSteps(
   target: Target,
   value: JsonObject,
   options: {

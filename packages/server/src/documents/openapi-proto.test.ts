@@ -1,12 +1,12 @@
 import { type JsonObject, type JsonValue, runInOnePiece } from '@wheelhouse/machinery';
 import protobuf from 'protobufjs';
 import { describe, expect, test } from 'vitest';
-import { type MessageShapes, openApiProto } from './openapi-proto.ts';
-import { openApiV2Shapes } from './openapi-v2.ts';
-import { openApiV3Shapes } from './openapi-v3.ts';
+import { type MessageDescriptors, openApiProto } from './openapi-proto.ts';
+import { openApiV2Messages } from './openapi-v2.ts';
+import { openApiV3Messages } from './openapi-v3.ts';
 
-const encoded = (shapes: MessageShapes, document: JsonObject): Buffer =>
-  runInOnePiece(openApiProto(shapes, document));
+const encoded = (messages: MessageDescriptors, document: JsonObject): Buffer =>
+  runInOnePiece(openApiProto(messages, document));
 
 const text = `syntax = "proto3";
 message Any { string yaml = 2; }
@@ -24,7 +24,7 @@ message Schema {
 }`;
 
 function schemaOf(schema: JsonValue): JsonObject {
-  const bytes = encoded(openApiV2Shapes, { definitions: { one: schema } });
+  const bytes = encoded(openApiV2Messages, { definitions: { one: schema } });
   const type = protobuf.parse(text).root.lookupType('Document');
   const read = type.toObject(type.decode(bytes), { longs: Number });
   return read['definitions'].named[0].value;
@@ -71,7 +71,7 @@ describe('schemas in protobuf', () => {
   test('can have any name, and exceed the initial buffer', () => {
     const names = ['__proto__', 'constructor', 'toString', 'x'.repeat(200_000)];
     const definitions = Object.fromEntries(names.map((name) => [name, { description: name }]));
-    const bytes = encoded(openApiV2Shapes, { definitions });
+    const bytes = encoded(openApiV2Messages, { definitions });
     const read = protobuf.parse(text).root.lookupType('Document').decode(bytes).toJSON();
     const { named } = read['definitions'] as {
       readonly named: readonly { name: string; value: { description: string } }[];
@@ -84,14 +84,14 @@ describe('schemas in protobuf', () => {
     const document = (standard: JsonValue) => ({
       components: { schemas: { one: { default: standard } } },
     });
-    const without = encoded(openApiV3Shapes, document({})).length;
-    expect(encoded(openApiV3Shapes, document('abc')).length).toBe(without + 5);
-    expect(encoded(openApiV3Shapes, document(1)).length).toBe(without + 9);
+    const without = encoded(openApiV3Messages, document({})).length;
+    expect(encoded(openApiV3Messages, document('abc')).length).toBe(without + 5);
+    expect(encoded(openApiV3Messages, document(1)).length).toBe(without + 9);
   });
 
   test('contain defaults in OpenAPI 3 that are zero or false', () => {
     const schemas = { a: { default: 0 }, b: { default: false } };
-    const bytes = encoded(openApiV3Shapes, { components: { schemas } }).toString('hex');
+    const bytes = encoded(openApiV3Messages, { components: { schemas } }).toString('hex');
     expect(bytes).toContain(`8a020909${'00'.repeat(8)}`);
     expect(bytes).toContain('8a02021000');
   });
@@ -99,11 +99,11 @@ describe('schemas in protobuf', () => {
   test('TRUST-2: definitions and components are encoded in many steps', () => {
     const names = Array.from({ length: 1_000 }, (_, index) => `name${index}`);
     const schemas = Object.fromEntries(names.map((name) => [name, { description: name }]));
-    for (const [shapes, document] of [
-      [openApiV2Shapes, { definitions: schemas }],
-      [openApiV3Shapes, { components: { schemas } }],
+    for (const [messages, document] of [
+      [openApiV2Messages, { definitions: schemas }],
+      [openApiV3Messages, { components: { schemas } }],
     ] as const) {
-      const work = openApiProto(shapes, document);
+      const work = openApiProto(messages, document);
       let steps = 1;
       for (let step = work.next(); step.done !== true; step = work.next()) steps += 1;
       expect(steps).toBeGreaterThan(100);

@@ -325,19 +325,19 @@ function patchJson(schema: Schema): JsonObject {
 /** The schema of a custom kind, or of a part of it. */
 function customJson(context: SchemaContext, schema: Schema): JsonObject {
   if (isBooleanSchema(schema)) return {};
-  const shape = shapeOf(context.form, schema);
+  const structure = structureOf(context.form, schema);
   const validation = validationJson(context.form, schema.validation);
   return {
     ...(schema.title === undefined ? {} : { title: schema.title }),
     ...(schema.description === undefined ? {} : { description: schema.description }),
-    ...(shape.type === undefined ? {} : { type: shape.type }),
+    ...(structure.type === undefined ? {} : { type: structure.type }),
     ...(schema.format === undefined ? {} : { format: schema.format }),
     ...(schema.default === undefined || context.form === 'v2' ? {} : { default: schema.default }),
     ...(schema.nullable === true && context.form === 'v3' ? { nullable: true } : {}),
     ...validation,
     ...(schema.intOrString === true ? intOrStringJson(context.form, validation) : {}),
-    ...customProperties(context, shape),
-    ...(shape.items === undefined ? {} : { items: schemaJson(context, shape.items) }),
+    ...customProperties(context, structure),
+    ...(structure.items === undefined ? {} : { items: schemaJson(context, structure.items) }),
     ...additionalJson(context, schema),
     ...listJson(schema),
     ...mapTypeJson(schema),
@@ -351,7 +351,7 @@ function customJson(context: SchemaContext, schema: Schema): JsonObject {
   };
 }
 
-type Shape = {
+type Structure = {
   readonly [Name in 'type' | 'properties' | 'required' | 'items' | 'embeddedResource']?:
     | Schema[Name]
     | undefined;
@@ -362,7 +362,7 @@ type Shape = {
  * unknown members beside known ones, and its clients reject such values, so the type and structure
  * are omitted.
  */
-function shapeOf(form: OpenApiForm, schema: Schema): Shape {
+function structureOf(form: OpenApiForm, schema: Schema): Structure {
   if (form === 'v3') return schema;
   const { type, nullable, additionalProperties, embeddedResource } = schema;
   const isNullableMap = additionalProperties?.nullable === true;
@@ -399,15 +399,15 @@ function intOrStringJson(form: OpenApiForm, { anyOf, allOf }: JsonObject): JsonO
 const isIntegerOrString = (anyOf: JsonValue | undefined): boolean =>
   anyOf !== undefined && jsonEqual(anyOf, integerOrString);
 
-function customProperties(context: SchemaContext, shape: Shape): JsonObject {
+function customProperties(context: SchemaContext, structure: Structure): JsonObject {
   const written: JsonObject = {};
   const optional = new Set<string>();
-  for (const [name, { schema }] of shape.properties ?? []) {
+  for (const [name, { schema }] of structure.properties ?? []) {
     setMember(written, name, schemaJson(context, schema));
     if (context.form === 'v2' && schema.nullable === true) optional.add(name);
   }
-  let required = (shape.required ?? []).filter((name) => !optional.has(name));
-  if (shape.embeddedResource === true) {
+  let required = (structure.required ?? []).filter((name) => !optional.has(name));
+  if (structure.embeddedResource === true) {
     Object.assign(written, objectMembers(context));
     required = [...new Set([...required, 'kind', 'apiVersion'])];
   }

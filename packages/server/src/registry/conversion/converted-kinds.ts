@@ -36,30 +36,30 @@ export class ConversionFailure extends StatusError {
  * functions return their input synchronously.
  */
 
-const views = new WeakMap<ResourceDef, Map<string, ResourceDef>>();
+const convertedKinds = new WeakMap<ResourceDef, Map<string, ResourceDef>>();
 
 /**
  * The kind as if the version were its stored one, for converted entries. The kind itself if it has
  * no converter.
  */
-export function viewOf(def: ResourceDef, version: VersionDef): ResourceDef {
+export function convertedKind(def: ResourceDef, version: VersionDef): ResourceDef {
   const { form } = version;
   if (def.behavior.converter === undefined || form === undefined || form === def.storage)
     return def;
-  return viewAt(def, version);
+  return convertedKindAt(def, version);
 }
 
-function viewAt(def: ResourceDef, version: VersionDef): ResourceDef {
-  let byVersion = views.get(def);
+function convertedKindAt(def: ResourceDef, version: VersionDef): ResourceDef {
+  let byVersion = convertedKinds.get(def);
   if (byVersion === undefined) {
     byVersion = new Map();
-    views.set(def, byVersion);
+    convertedKinds.set(def, byVersion);
   }
   const cached = byVersion.get(version.version);
   if (cached !== undefined) return cached;
-  const view: ResourceDef = { ...def, storage: version.form ?? def.storage, viewOf: def };
-  byVersion.set(version.version, view);
-  return view;
+  const kind: ResourceDef = { ...def, storage: version.form ?? def.storage, convertedFrom: def };
+  byVersion.set(version.version, kind);
+  return kind;
 }
 
 /**
@@ -67,8 +67,8 @@ function viewAt(def: ResourceDef, version: VersionDef): ResourceDef {
  * only after the kind's own cache is loaded.
  */
 export function watchedKind(def: ResourceDef, version: VersionDef): ResourceDef {
-  const view = viewOf(def, version);
-  return view === def && isMixed(def) ? viewAt(def, version) : view;
+  const kind = convertedKind(def, version);
+  return kind === def && isMixed(def) ? convertedKindAt(def, version) : kind;
 }
 
 /** The apiVersion of an entry's JSON. */
@@ -86,7 +86,7 @@ export async function whenLoaded(cache: ResourceCache): Promise<void> {
 
 /** Whether all entries of a loaded cache are already in the version. */
 export function isShownAsStored(def: ResourceDef, version: VersionDef): boolean {
-  return viewOf(def, version) === def && !isMixed(def);
+  return convertedKind(def, version) === def && !isMixed(def);
 }
 
 /** Whether a webhook must convert an entry to a version. */
@@ -328,14 +328,15 @@ export async function objectAs(
  * The store as seen by the cache of one version's watches: all objects of a kind in that version.
  * Objects that the kind's own cache holds and that are already converted are not converted again.
  */
-export function viewStore(
-  view: ResourceDef,
+export function storeOfConverted(
+  kind: ResourceDef,
   options: { readonly store: Store; readonly base: ResourceCache },
 ): Store {
   const { store, base } = options;
-  const def = view.viewOf;
-  const version = def === undefined ? undefined : versionNamed(def, view.storage.apiVersion);
-  if (def === undefined || version === undefined) throw new Error(`${view.resource} is no view`);
+  const def = kind.convertedFrom;
+  const version = def === undefined ? undefined : versionNamed(def, kind.storage.apiVersion);
+  if (def === undefined || version === undefined)
+    throw new Error(`${kind.resource} is not converted`);
   const entryFor = (record: StoredRecord): Entry => {
     const cached = base.peek(record.key.slice(def.storage.prefix.length));
     const entry = cached?.revision === record.modRevision ? cached : entryOf(def, record, store);
