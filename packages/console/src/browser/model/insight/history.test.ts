@@ -1,7 +1,7 @@
 import type { JsonObject } from '@wheelhouse/machinery/browser';
 import { expect, test } from 'vitest';
 import { pathText } from '../changes.ts';
-import { changesByManager } from './history.ts';
+import { changesByManager, ObjectHistory } from './history.ts';
 
 type Fields = Readonly<Record<string, JsonObject>>;
 
@@ -63,4 +63,33 @@ test('CLIENT-4: the writers of thousands of changes are found at once', () => {
   expect(first?.changes).toHaveLength(names.length);
   expect(others).toEqual([]);
   expect(performance.now() - startMs).toBeLessThan(2_000);
+});
+
+test('CLIENT-4: a write that removes fields of many managers takes linear time', () => {
+  const count = 300;
+  let reads = 0;
+  const versionOf = (resourceVersion: string, prefixes: readonly string[]) => ({
+    metadata: {
+      resourceVersion,
+      managedFields: Array.from({ length: count }, (_, at) => ({
+        ...{ manager: `m${at}`, operation: 'Apply', time: '2026-01-01T00:00:00Z' },
+        get fieldsV1() {
+          reads += 1;
+          const names = prefixes.map((prefix) => [`f:${prefix}${at}`, {}]);
+          return { 'f:data': Object.fromEntries(names) };
+        },
+      })),
+    },
+    data: Object.fromEntries(
+      prefixes.flatMap((prefix) =>
+        Array.from({ length: count }, (_, at) => [`${prefix}${at}`, '1'] as const),
+      ),
+    ),
+  });
+  const history = new ObjectHistory();
+  history.record(versionOf('1', ['a', 'b']), '');
+  history.record(versionOf('2', ['b']), '');
+  const [last] = history.revisions;
+  expect(new Set(last?.changes.map(({ manager }) => manager)).size).toBe(count);
+  expect(reads).toBeLessThan(20 * count);
 });

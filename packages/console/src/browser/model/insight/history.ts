@@ -57,8 +57,9 @@ export class ObjectHistory {
     if (before === undefined) this.#earlier = earlierWrites(object);
     this.#last = object;
     const changes = before === undefined ? [] : changesByManager(before, object);
-    const times = changes.flatMap(({ manager, subresource }) =>
-      newestOf(object, manager, subresource),
+    const writers = new Set(changes.map(keyOf));
+    const times = fieldOwners(object).flatMap((owner) =>
+      owner.time !== '' && writers.has(keyOf(owner)) ? [owner.time] : [],
     );
     const revision: Revision = {
       resourceVersion,
@@ -76,12 +77,8 @@ function earlierWrites(object: JsonObject): EarlierWrite[] {
   return fieldOwners(object).sort(byTime);
 }
 
-function newestOf(object: JsonObject, manager: string, subresource: string): string[] {
-  return fieldOwners(object)
-    .filter((owner) => owner.manager === manager && owner.subresource === subresource)
-    .map(({ time }) => time)
-    .filter((time) => time !== '');
-}
+const keyOf = ({ manager, subresource }: Pick<FieldOwner, 'manager' | 'subresource'>): string =>
+  `${manager} ${subresource}`;
 
 /** Fields that every write changes. */
 const ignoredFields = new Set(['managedFields', 'resourceVersion', 'generation']);
@@ -95,13 +92,18 @@ export function changesByManager(before: JsonObject, after: JsonObject): Managed
   const changes = changesBetween(before, after).filter(
     ({ path: [first, second] }) => first !== 'metadata' || !ignoredFields.has(String(second)),
   );
-  const [ownersBefore, ownersAfter] = [ownedIn(before), ownedIn(after)];
-  const writers = newEntries(ownersBefore, ownersAfter);
-  const previousEntries = newEntries(ownersAfter, ownersBefore);
+  const [ownersBefore, ownersAfter] = [fieldOwners(before), fieldOwners(after)];
+  const newOwners = newEntries(ownersBefore, ownersAfter);
+  const entries: WriterEntries = {
+    owners: lookupOf(ownersAfter),
+    writers: lookupOf(newOwners.toReversed()),
+    previousEntries: lookupOf(newEntries(ownersAfter, ownersBefore).toReversed()),
+    firstWriter: newOwners[0],
+  };
   const groups = new Map<string, { owner: FieldOwner | undefined; changes: Change[] }>();
   for (const change of changes) {
-    const owner = writerOf(change, { owners: ownersAfter, writers, previousEntries })?.owner;
-    const key = owner === undefined ? '' : `${owner.manager} ${owner.subresource}`;
+    const owner = writerOf(change, entries);
+    const key = owner === undefined ? '' : keyOf(owner);
     const group = groups.get(key) ?? { owner, changes: [] };
     group.changes.push(change);
     groups.set(key, group);
@@ -113,20 +115,27 @@ export function changesByManager(before: JsonObject, after: JsonObject): Managed
   }));
 }
 
-/** A managed-fields entry, whose fields are found without a search. */
-interface Owned {
-  readonly owner: FieldOwner;
-  readonly fields: ReadonlySet<string>;
-  /** The paths that enclose the fields. */
-  readonly around: ReadonlySet<string>;
+/** Finds the last of several managed-fields entries, of which there may be thousands. */
+interface Lookup {
+  /** The entry that owns a field or a part of it. */
+  has(field: string): FieldOwner | undefined;
+  /** The entry that owns one of several fields. */
+  hasOneOf(fields: readonly string[]): FieldOwner | undefined;
 }
 
-function ownedIn(object: JsonObject): Owned[] {
-  return fieldOwners(object).map((owner) => ({
-    owner,
-    fields: new Set(owner.fields),
-    around: new Set(owner.fields.flatMap(pathsAround)),
-  }));
+function lookupOf(entries: readonly FieldOwner[]): Lookup {
+  const owned = new Map<string, number>();
+  const ownedOrAround = new Map<string, number>();
+  for (const [index, { fields }] of entries.entries()) {
+    for (const field of fields) {
+      owned.set(field, index);
+      for (const path of [field, ...pathsAround(field)]) ownedOrAround.set(path, index);
+    }
+  }
+  return {
+    has: (field) => entries[ownedOrAround.get(field) ?? -1],
+    hasOneOf: (fields) => entries[Math.max(-1, ...fields.map((field) => owned.get(field) ?? -1))],
+  };
 }
 
 /** The paths that enclose another: `a` and `a.b` for `a.b[0]`. */
@@ -135,37 +144,41 @@ function pathsAround(path: string): string[] {
 }
 
 /** The second entries that are not among the first. */
-function newEntries(before: readonly Owned[], after: readonly Owned[]): readonly Owned[] {
-  const entries = new Set(before.map(({ owner }) => JSON.stringify(owner)));
-  return after.filter(({ owner }) => !entries.has(JSON.stringify(owner)));
+function newEntries(
+  before: readonly FieldOwner[],
+  after: readonly FieldOwner[],
+): readonly FieldOwner[] {
+  const entries = new Set(before.map((owner) => JSON.stringify(owner)));
+  return after.filter((owner) => !entries.has(JSON.stringify(owner)));
+}
+
+/** The managed-fields entries after a change. */
+interface WriterEntries {
+  readonly owners: Lookup;
+  /** Managers whose entry has changed, which means that they wrote, in reverse order. */
+  readonly writers: Lookup;
+  /** Their previous entries, and the removed entries, in reverse order. */
+  readonly previousEntries: Lookup;
+  readonly firstWriter: FieldOwner | undefined;
 }
 
 function writerOf(
   { path, after: value }: Change,
-  entries: {
-    readonly owners: readonly Owned[];
-    /** Managers whose entry has changed, which means that they wrote. */
-    readonly writers: readonly Owned[];
-    /** Their previous entries, and the removed entries. */
-    readonly previousEntries: readonly Owned[];
-  },
-): Owned | undefined {
-  const { owners, writers, previousEntries } = entries;
+  { owners, writers, previousEntries, firstWriter }: WriterEntries,
+): FieldOwner | undefined {
   const text = pathText(path);
   const enclosing = pathsAround(text);
-  const has = ({ fields, around }: Owned): boolean => fields.has(text) || around.has(text);
-  const surrounds = ({ fields }: Owned): boolean => enclosing.some((field) => fields.has(field));
   // A removed field has no owner anymore; its previous owner most likely removed it.
   if (value === undefined)
-    return previousEntries.find(has) ?? previousEntries.find(surrounds) ?? writers[0];
+    return previousEntries.has(text) ?? previousEntries.hasOneOf(enclosing) ?? firstWriter;
   // A second write within the same second leaves the entry unchanged. The creator of a map owns it,
   // but not the members that others add.
   return (
-    writers.find(has) ??
-    owners.findLast(has) ??
-    writers.find(surrounds) ??
-    owners.findLast(surrounds) ??
-    writers[0]
+    writers.has(text) ??
+    owners.has(text) ??
+    writers.hasOneOf(enclosing) ??
+    owners.hasOneOf(enclosing) ??
+    firstWriter
   );
 }
 
