@@ -1,6 +1,5 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import type { SelfSubjectReview } from '@wheelhouse/kinds/types/authentication/v1';
-import type { Logger } from '@wheelhouse/machinery';
 import { readOptions } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
 import { temporaryFile, untilEnd } from '../support/cleanup.ts';
@@ -12,7 +11,7 @@ import {
 } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import { withServer } from '../support/with-server.ts';
-import { clientId, signingPair, startProvider } from './oidc-provider.ts';
+import { clientId, collecting, signingPair, startProvider } from './oidc-provider.ts';
 
 const group = 'authentication.svc.io';
 const authenticated = 'system:authenticated';
@@ -78,13 +77,6 @@ async function start(content: Part | string, flags: readonly string[] = []): Pro
   const write = (next: Part | string) =>
     writeFileSync(path, typeof next === 'string' ? next : fileOf(next));
   return { server, path, lines, write };
-}
-
-function collecting(lines: string[]): Logger {
-  const write = (message: string, fields?: object) =>
-    void lines.push(`${message} ${JSON.stringify(fields)}`);
-  const debug = (_: number, message: string, fields?: object) => write(message, fields);
-  return { verbosity: 10, info: write, warn: write, error: write, debug };
 }
 
 const whoAmI = (server: TestServer, token: string | undefined) =>

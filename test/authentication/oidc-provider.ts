@@ -4,7 +4,7 @@ import https from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemClock } from '@wheelhouse/machinery';
+import { type Logger, systemClock } from '@wheelhouse/machinery';
 import { ensureServingCertificates } from '@wheelhouse/server/testing';
 import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose';
 
@@ -133,4 +133,12 @@ function answer(provider: TestProvider, request: IncomingMessage, response: Serv
     response.statusCode = 404;
     response.end();
   }
+}
+
+/** A logger at the highest verbosity that collects its lines. */
+export function collecting(lines: string[]): Logger {
+  const write = (message: string, fields?: object) =>
+    void lines.push(`${message} ${JSON.stringify(fields)}`);
+  const debug = (_: number, message: string, fields?: object) => write(message, fields);
+  return { verbosity: 10, info: write, warn: write, error: write, debug };
 }

@@ -9,6 +9,7 @@ import { withServer } from '../support/with-server.ts';
 import { forgeNamesake } from './forged-certificates.ts';
 import {
   clientId,
+  collecting,
   forAlgorithm,
   inSeconds,
   type SigningPair,
@@ -417,14 +418,6 @@ test('AUTHN-7, TRUST-5: a provider’s certificate with the name of its issuer i
   const untrusted = () => lines.some((line) => line.includes('is not trusted'));
   await eventually(async () => untrusted(), 'a refusal of the certificate');
 });
-
-/** A logger at the highest verbosity that collects its lines. */
-function collecting(lines: string[]): Logger {
-  const write = (message: string, fields?: object) =>
-    void lines.push(`${message} ${JSON.stringify(fields)}`);
-  const debug = (_: number, message: string, fields?: object) => write(message, fields);
-  return { verbosity: 10, info: write, warn: write, error: write, debug };
-}
 
 test('AUTHN-7: neither tokens nor claims are logged', async () => {
   const lines: string[] = [];

@@ -18,6 +18,10 @@ export type Line = readonly [
   mode?: 'errors in any order' | 'in sequence',
 ];
 
+/** The text of a file with several objects. */
+export const documents = (...objects: readonly object[]): string =>
+  objects.map((object) => `---\n${JSON.stringify(object)}\n`).join('');
+
 /** What the lines of a comparison require. */
 interface Setting {
   /** Sets up the namespace of a client. */

@@ -1,31 +1,8 @@
 import type { ApiObject } from '@wheelhouse/machinery';
-import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from '@wheelhouse/server';
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { processCpuMs } from '../support/cpu-time.ts';
-import { configMap, connect, itemNames, type TestWatch } from '../support/harness.ts';
-
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  await Promise.all(closing.splice(0).map((close) => close()));
-});
-
-async function start(options: ControlPlaneOptions = {}) {
-  const plane: ControlPlane = await startControlPlane(options);
-  const { calls, close } = connect(plane.url);
-  closing.push(() => {
-    close();
-    return plane.stop();
-  });
-  const as = { token: plane.token };
-  return {
-    plane,
-    get: (path: string) => calls.get(path, as),
-    post: (path: string, body: unknown) => calls.post(path, body, as),
-    put: (path: string, body: unknown) => calls.put(path, body, as),
-    remove: (path: string) => calls.remove(path, undefined, as),
-    watch: (path: string) => calls.watch(path, as),
-  };
-}
+import { configMap, itemNames, type TestWatch } from '../support/harness.ts';
+import { startPlane } from './start-plane.ts';
 
 const maps = '/api/v1/namespaces/default/configmaps';
 const definition = {
@@ -54,7 +31,7 @@ const ownEvents = (events: TestWatch['events']) =>
 const withData = (name: string, at: string) => ({ ...configMap(name), data: { at } });
 
 test('PLANE-3: a restore brings objects back as changes with growing resource versions', async () => {
-  const { plane, get, post, put, remove, watch } = await start();
+  const { plane, get, post, put, remove, watch } = await startPlane();
   const kept = await post(maps, withData('own-kept', 'first'));
   const changed = await post(maps, withData('own-changed', 'first'));
   const gone = await post(maps, withData('own-gone', 'first'));
@@ -92,7 +69,7 @@ test('PLANE-3: a restore brings objects back as changes with growing resource ve
 });
 
 test('PLANE-3: a snapshot can be restored repeatedly, and writes continue', async () => {
-  const { plane, get, post, put } = await start();
+  const { plane, get, post, put } = await startPlane();
   const made = await post(maps, withData('own-a', '0'));
   const snapshot = await plane.snapshot();
   for (let round = 1; round <= 3; round += 1) {
@@ -116,7 +93,7 @@ test('PLANE-3: a snapshot can be restored repeatedly, and writes continue', asyn
 
 test('PLANE-3: the first snapshot contains what controllers write at the start', async () => {
   const writtenLater = async (): Promise<string[]> => {
-    const { plane, get } = await start();
+    const { plane, get } = await startPlane();
     const { resourceVersion } = await plane.snapshot();
     const { body } = await get('/apis/flowcontrol.apiserver.svc.io/v1/flowschemas');
     expect(body.items.length).toBeGreaterThan(10);
@@ -134,7 +111,7 @@ test('PLANE-3: the first snapshot contains what controllers write at the start',
 });
 
 test('PLANE-3: custom kinds are added and removed with their definitions', async () => {
-  const { plane, get, post, watch } = await start();
+  const { plane, get, post, watch } = await startPlane();
   const bare = await plane.snapshot();
   await plane.apply(definition);
   await post(widgets, widget('own-a'));
@@ -160,7 +137,7 @@ test('PLANE-3: custom kinds are added and removed with their definitions', async
 });
 
 test("PLANE-3: the plane's own client follows added, removed, and changed kinds", async () => {
-  const { plane } = await start();
+  const { plane } = await startPlane();
   const bare = await plane.snapshot();
   const kind = { apiVersion: 'example.com/v1', kind: 'Widget' };
   await plane.apply(definition, widget('own-a'));
@@ -174,7 +151,7 @@ test("PLANE-3: the plane's own client follows added, removed, and changed kinds"
 });
 
 test('PLANE-3: roles, quotas, and addresses follow a restore', async () => {
-  const { plane, get, post } = await start({ flags: ['--authorization-mode=RBAC'] });
+  const { plane, get, post } = await startPlane({ flags: ['--authorization-mode=RBAC'] });
   const user = plane.user('someone');
   const reference = { apiVersion: 'v1', kind: 'ConfigMap', namespace: 'default' };
   const quota = '/api/v1/namespaces/default/resourcequotas/one';
@@ -212,7 +189,7 @@ test('PLANE-3: roles, quotas, and addresses follow a restore', async () => {
 });
 
 test('PLANE-3: 1,000 objects are restored in under 20 ms', async () => {
-  const { plane, post } = await start();
+  const { plane, post } = await startPlane();
   await plane.apply(definition);
   const snapshot = await plane.snapshot();
   const fill = (from: number) =>
@@ -239,13 +216,13 @@ test('PLANE-3: 1,000 objects are restored in under 20 ms', async () => {
 });
 
 test('PLANE-3: snapshots of other planes are refused, and the plane keeps working', async () => {
-  const [first, second] = await Promise.all([start(), start()]);
+  const [first, second] = await Promise.all([startPlane(), startPlane()]);
   const foreign = await second.plane.snapshot();
   await expect(first.plane.restore(foreign)).rejects.toThrow('not taken from this plane');
   await expect(first.plane.restore({ resourceVersion: '1' })).rejects.toThrow(
     'not taken from this plane',
   );
   expect((await first.post(maps, configMap('a'))).status).toBe(201);
-  const embedded = await start({ flags: ['--storage-backend=embedded'] });
+  const embedded = await startPlane({ flags: ['--storage-backend=embedded'] });
   await expect(embedded.plane.snapshot()).rejects.toThrow('in memory');
 });

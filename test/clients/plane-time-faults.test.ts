@@ -1,44 +1,16 @@
 import type { TokenRequest } from '@wheelhouse/kinds/types/authentication/v1';
 import type { ApiObject } from '@wheelhouse/machinery';
-import {
-  type ControlPlane,
-  type ControlPlaneOptions,
-  type FaultRule,
-  startControlPlane,
-} from '@wheelhouse/server';
-import { afterEach, expect, test } from 'vitest';
-import { configMap, connect, type ResponseBody, type ResponseOf } from '../support/harness.ts';
-
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  await Promise.all(closing.splice(0).map((close) => close()));
-});
-
-async function start(options: ControlPlaneOptions = {}) {
-  const plane: ControlPlane = await startControlPlane(options);
-  const { calls, close } = connect(plane.url);
-  closing.push(() => {
-    close();
-    return plane.stop();
-  });
-  const as = { token: plane.token };
-  return {
-    plane,
-    calls,
-    get: (path: string) => calls.get(path, as),
-    post: <Body = ResponseBody>(path: string, body: unknown) => calls.post<Body>(path, body, as),
-    put: (path: string, body: unknown) => calls.put(path, body, as),
-    merge: (path: string, body: unknown) => calls.patch(path, body, 'merge', as),
-    watch: (path: string) => calls.watch(path, as),
-  };
-}
+import type { FaultRule } from '@wheelhouse/server';
+import { expect, test } from 'vitest';
+import { configMap, type ResponseOf } from '../support/harness.ts';
+import { startPlane } from './start-plane.ts';
 
 const maps = '/api/v1/namespaces/default/configmaps';
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 
 test('PLANE-4: advancing the clock expires tokens and moves timestamps', async () => {
-  const { plane, post, calls } = await start();
+  const { plane, post, calls } = await startPlane();
   const account = { metadata: { name: 'robot' } };
   await post('/api/v1/namespaces/default/serviceaccounts', account);
   const { body } = await post<ResponseOf<TokenRequest>>(
@@ -59,7 +31,7 @@ test('PLANE-4: advancing the clock expires tokens and moves timestamps', async (
 });
 
 test('PLANE-4: Events and watches expire, connections do not', async () => {
-  const { plane, get, post, watch } = await start();
+  const { plane, get, post, watch } = await startPlane();
   const events = '/api/v1/namespaces/default/events';
   await post(events, {
     metadata: { name: 'happened' },
@@ -81,7 +53,7 @@ test('PLANE-4: Events and watches expire, connections do not', async () => {
 test('PLANE-4: Leases expire and pass to another holder', async () => {
   const gate = '--feature-gates=CoordinatedLeaderElection=true';
   const served = '--runtime-config=coordination.svc.io/v1alpha2=true';
-  const { plane, get, post, merge } = await start({ flags: [gate, served] });
+  const { plane, get, post, merge } = await startPlane({ flags: [gate, served] });
   const candidates = '/apis/coordination.svc.io/v1alpha2/namespaces/default/leasecandidates';
   const renewed = () => {
     const renewTime = new Date(plane.clock.now()).toISOString().replace('Z', '000Z');
@@ -112,7 +84,7 @@ test('PLANE-4: Leases expire and pass to another holder', async () => {
 });
 
 test('PLANE-4: request timeouts follow the clock', async () => {
-  const { plane, get } = await start();
+  const { plane, get } = await startPlane();
   plane.faults.add({ effect: 'delay', delayMs: 30_000, kind: 'ConfigMap', times: 1 });
   const answer = get(`${maps}?timeout=10s`);
   await expect.poll(() => plane.recorded({ fault: 'delay' }).length).toBe(1);
@@ -125,7 +97,7 @@ test('PLANE-4: request timeouts follow the clock', async () => {
 });
 
 test('PLANE-5: faults reject, throttle, and conflict by user, verb, and kind', async () => {
-  const { plane, get, post, put } = await start();
+  const { plane, get, post, put } = await startPlane();
   const { body: map } = await post(maps, configMap('a'));
   const refused = plane.faults.add({ effect: 'refuse', kind: 'ConfigMap', verb: 'get' });
   const late = plane.faults.add({ effect: 'conflict', kind: 'ConfigMap', times: 2 });
@@ -146,7 +118,7 @@ test('PLANE-5: faults reject, throttle, and conflict by user, verb, and kind', a
 });
 
 test('PLANE-5: a fault applies only where user, verb, and kind all match', async () => {
-  const { plane, calls, get, post } = await start();
+  const { plane, calls, get, post } = await startPlane();
   await post(maps, configMap('a'));
   const { token } = plane.user('someone', ['system:masters']);
   const fault = plane.faults.add({
@@ -170,7 +142,7 @@ test('PLANE-5: a fault applies only where user, verb, and kind all match', async
 });
 
 test('PLANE-5: a delay lasts until the clock has advanced that far', async () => {
-  const { plane, get } = await start();
+  const { plane, get } = await startPlane();
   plane.faults.add({ effect: 'delay', delayMs: 30_000, kind: 'ConfigMap', times: 1 });
   let isAnswered = false;
   const asking = get(maps).then((answer) => {
@@ -186,7 +158,7 @@ test('PLANE-5: a delay lasts until the clock has advanced that far', async () =>
 });
 
 test('PLANE-5: faults cut watches and expire history', async () => {
-  const { plane, get, post, watch } = await start();
+  const { plane, get, post, watch } = await startPlane();
   const { resourceVersion } = (await get(maps)).body.metadata;
   const open = await watch(`${maps}?watch=true&resourceVersion=${resourceVersion}`);
   const namespaces = await watch('/api/v1/namespaces?watch=true');
@@ -218,7 +190,7 @@ test('PLANE-5: faults cut watches and expire history', async () => {
 
 test('PLANE-5: the same seed gives the same faults', async () => {
   const outcomes = async (seed: number) => {
-    const { plane, get } = await start({ seed });
+    const { plane, get } = await startPlane({ seed });
     plane.faults.add({ effect: 'refuse', probability: 0.5 });
     const statuses: number[] = [];
     for (let at = 0; at < 24; at += 1) statuses.push((await get(maps)).status);
@@ -231,7 +203,7 @@ test('PLANE-5: the same seed gives the same faults', async () => {
 });
 
 test('PLANE-5: a fault that can never apply is refused, and the plane keeps working', async () => {
-  const { plane, get } = await start();
+  const { plane, get } = await startPlane();
   const add = (rule: object | undefined) => () => plane.faults.add(rule as FaultRule);
   expect(add({ effect: 'refuse', kind: 'Wigdet' })).toThrow('"Wigdet", which the plane does not');
   expect(add({ effect: 'explode' })).toThrow('unknown effect "explode"');
@@ -254,7 +226,7 @@ test('PLANE-5: a fault that can never apply is refused, and the plane keeps work
 });
 
 test('PLANE-6: requests are recorded with user, target, and outcome', async () => {
-  const { plane, calls, get, post } = await start({ flags: ['--authorization-mode=RBAC'] });
+  const { plane, calls, get, post } = await startPlane({ flags: ['--authorization-mode=RBAC'] });
   const outsider = plane.user('outsider');
   await post(maps, configMap('a'));
   await post(maps, { metadata: { generateName: 'made-' }, data: {} });
@@ -277,7 +249,7 @@ test('PLANE-6: requests are recorded with user, target, and outcome', async () =
 });
 
 test('PLANE-6: only the most recent requests are kept', async () => {
-  const { plane, get } = await start({ recordedMax: 3 });
+  const { plane, get } = await startPlane({ recordedMax: 3 });
   for (let at = 0; at < 8; at += 1) await get(`${maps}/own-${at}`);
   const names = plane.recorded().map(({ name }) => name);
   expect(names).toEqual(['own-5', 'own-6', 'own-7']);

@@ -1,6 +1,6 @@
 import type { Deployment } from '@wheelhouse/kinds/types/apps/v1';
 import { describe, expect, test } from 'vitest';
-import { eventually, type ResponseOf } from '../support/harness.ts';
+import { causes, eventually, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const server = await withServer();
@@ -12,8 +12,6 @@ const driver = (name: string, spec: object = {}, more: object = {}) => ({
   metadata: { name, ...more },
   spec,
 });
-const causes = (body: { details?: { causes?: { field: string; message: string }[] } }) =>
-  (body.details?.causes ?? []).map((cause) => `${cause.field}: ${cause.message}`);
 
 const full = {
   attachRequired: false,

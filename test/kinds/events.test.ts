@@ -1,7 +1,7 @@
 import type { Event } from '@wheelhouse/kinds/types/events/v1';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { atEnd, temporaryFolder } from '../support/cleanup.ts';
-import { eventually, freshNamespace, startTestServer } from '../support/harness.ts';
+import { causes, eventually, freshNamespace, startTestServer } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 let namespace: string;
@@ -40,8 +40,6 @@ const oldEvent = (name: string, more: object = {}) => ({
   type: 'Normal',
   ...more,
 });
-const causes = (body: { details?: { causes?: { field: string; message: string }[] } }) =>
-  (body.details?.causes ?? []).map((cause) => `${cause.field}: ${cause.message}`);
 
 describe('new Events', () => {
   test.each([

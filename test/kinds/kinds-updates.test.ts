@@ -2,7 +2,7 @@ import type { StatefulSet } from '@wheelhouse/kinds/types/apps/v1';
 import type { PodTemplate } from '@wheelhouse/kinds/types/core/v1';
 import type { JsonObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { freshNamespace, type ResponseBody, type ResponseOf } from '../support/harness.ts';
+import { causes, freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 /**
@@ -18,8 +18,6 @@ beforeAll(async () => {
 
 const at = (group: string, resource: string) => `${group}/namespaces/${namespace}/${resource}`;
 const rbac = '/apis/rbac.authorization.k8s.io/v1';
-const causes = ({ details }: ResponseBody): string[] =>
-  (details?.causes ?? []).map(({ field, message }) => `${field}: ${message}`);
 
 describe('empty lists', () => {
   const role = (name: string) => ({ metadata: { name }, rules: [] });

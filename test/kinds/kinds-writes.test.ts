@@ -1,6 +1,6 @@
 import type { PodTemplate } from '@wheelhouse/kinds/types/core/v1';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { freshNamespace, type ResponseBody } from '../support/harness.ts';
+import { causes, freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 /** Which writes each built-in kind accepts, and its answers and stored state. */
@@ -17,8 +17,6 @@ const apps = '/apis/apps/v1';
 const storage = '/apis/storage.k8s.io/v1';
 const flow = '/apis/flowcontrol.apiserver.k8s.io/v1';
 const dryRun = '?dryRun=All';
-const causes = ({ details }: ResponseBody): string[] =>
-  (details?.causes ?? []).map(({ field, message }) => `${field}: ${message}`);
 const table = { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' };
 const template = {
   metadata: { labels: { app: 'a' } },

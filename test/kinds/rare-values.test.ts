@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { freshNamespace, type ResponseBody } from '../support/harness.ts';
+import { causes, freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 /** Values and changes that few clients send, and that kube-apiserver treats in its own way. */
@@ -10,8 +10,6 @@ const server = await withServer({
 });
 const namespace = await freshNamespace(server);
 const at = (group: string, resource: string) => `${group}/namespaces/${namespace}/${resource}`;
-const causes = ({ details }: ResponseBody): string[] =>
-  (details?.causes ?? []).map(({ field, message }) => `${field}: ${message}`);
 const pods = at('/api/v1', 'pods');
 const controllers = at('/api/v1', 'replicationcontrollers');
 const dryRun = '?dryRun=All';

@@ -6,7 +6,7 @@ import {
   rbacPath,
   roleOf,
 } from '../authentication/token-users.ts';
-import { freshNamespace } from '../support/harness.ts';
+import { causes, freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 let namespace: string;
@@ -21,8 +21,6 @@ const binding = (name: string, more: object = {}) => ({
   ...bindingOf('RoleBinding', name, { role: 'r', roleKind: 'Role', subjects: ['jane'] }),
   ...more,
 });
-const causes = (body: { details?: { causes?: { field: string; message: string }[] } }) =>
-  (body.details?.causes ?? []).map((cause) => `${cause.field}: ${cause.message}`);
 
 describe('RoleBinding', () => {
   test('RBAC-1: every field is kept, and API groups of references are defaulted', async () => {

@@ -1,3 +1,9 @@
+import type { TestServer } from '../support/harness.ts';
+
+/** The text of a server's metrics. */
+export const scrape = async (server: Pick<TestServer, 'get'>): Promise<string> =>
+  (await server.get('/metrics')).text;
+
 /** The value of the one sample of a metric that has all these labels. */
 export function sample(text: string, name: string, labels: Record<string, string> = {}): number {
   const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);

@@ -5,7 +5,7 @@ import { establish, versionOf } from '../custom-kinds/custom-kinds.ts';
 import { configMap, freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { issue } from '../support/issued-certificate.ts';
 import { withServer } from '../support/with-server.ts';
-import { sample } from './metric-samples.ts';
+import { sample, scrape } from './metric-samples.ts';
 
 /** The metrics of individual features, compared with the reference's. */
 
@@ -18,7 +18,6 @@ interface Metric {
 
 const server = await withServer();
 
-const scrape = async (): Promise<string> => (await server.get('/metrics')).text;
 const pod = (name: string, more: object = {}) => ({
   ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name } },
   spec: { containers: [{ name: 'a', image: 'a', ...more }] },
@@ -57,7 +56,7 @@ function metricsIn(text: string): Map<string, Metric> {
 test('OPS-1: metrics have the types, labels, and buckets of the reference', async () => {
   const file = new URL('metrics-reference.json', import.meta.url);
   const reference: readonly Metric[] = JSON.parse(readFileSync(file, 'utf8'));
-  const own = metricsIn(await scrape());
+  const own = metricsIn(await scrape(server));
   const shared = reference.filter(({ name }) => own.has(name));
   // Others appear once they have values; the sessions of CLIENTS.md cover those.
   expect(shared.length).toBeGreaterThan(60);
@@ -77,7 +76,7 @@ test('OPS-1: pod security verdicts are counted by mode, standard, and request', 
   const privileged = { securityContext: { privileged: true } };
   expect((await server.post(path, pod('a', privileged))).status).toBe(403);
   expect((await server.post(path, pod('b'))).status).toBe(201);
-  const text = await scrape();
+  const text = await scrape(server);
   const count = (decision: string, mode: string, level: string) =>
     sample(text, 'pod_security_evaluations_total', {
       ...{ decision, mode, policy_level: level, policy_version: 'latest' },
@@ -120,7 +119,7 @@ test('OPS-1: certificates with a requested duration are counted once', async () 
   };
   await issued('honored', 1);
   await issued('longer', 2);
-  const text = await scrape();
+  const text = await scrape(server);
   const count = (name: string) =>
     sample(text, `apiserver_certificates_registry_csr_${name}_duration_total`, {
       signerName: 'other',
@@ -138,7 +137,7 @@ test('OPS-1: compilation and evaluation of CEL rules are measured', async () => 
     { storage: true },
   );
   const names = { group: 'metrics.example', plural: 'sizes', kind: 'Size' };
-  const before = await scrape();
+  const before = await scrape(server);
   await establish(server, { ...names, versions: [version] });
   const path = '/apis/metrics.example/v1/namespaces/default/sizes';
   const size = (name: string, value: number) => ({
@@ -147,7 +146,7 @@ test('OPS-1: compilation and evaluation of CEL rules are measured', async () => 
   });
   expect((await server.post(path, size('a', 1))).status).toBe(201);
   expect((await server.post(path, size('b', 0))).status).toBe(422);
-  const after = await scrape();
+  const after = await scrape(server);
   const grown = (name: string) => sample(after, name) - sample(before, name);
   expect(grown('apiserver_cel_compilation_duration_seconds_count')).toBe(1);
   expect(grown('apiserver_cel_evaluation_duration_seconds_count')).toBe(2);
@@ -161,7 +160,7 @@ test('OPS-1: allocated and refused Service numbers are counted', async () => {
     spec: { ports: [{ port: 80 }], ...more },
   });
   const look = async () => {
-    const text = await scrape();
+    const text = await scrape(server);
     const of = (name: string, labels: Record<string, string>) =>
       sample(text, `kube_apiserver_${name}_total`, labels) || 0;
     const cidr = '10.0.0.0/24';
@@ -192,7 +191,7 @@ test('OPS-1: writes are measured by fieldValidation', async () => {
   const path = `/api/v1/namespaces/${namespace}/configmaps`;
   const name = 'field_validation_request_duration_seconds_count';
   const look = async () => {
-    const text = await scrape();
+    const text = await scrape(server);
     return ['', 'Strict', 'invalid'].map(
       (given) => sample(text, name, { field_validation: given }) || 0,
     );
@@ -208,7 +207,7 @@ test('OPS-1: writes are measured by fieldValidation', async () => {
 
 test('OPS-1: reads and writes in flight are shown relative to their limits', async () => {
   const name = 'apiserver_flowcontrol_read_vs_write_current_requests';
-  const text = await scrape();
+  const text = await scrape(server);
   const of = { phase: 'executing', request_kind: 'readOnly' };
   // The scrape itself is running.
   expect(sample(text, `${name}_sum`, of)).toBeGreaterThan(0);

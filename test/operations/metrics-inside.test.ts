@@ -3,7 +3,7 @@ import { hooksOf, startAdmissionService } from '../admission/admission-service.t
 import { untilEnd } from '../support/cleanup.ts';
 import { configMap, eventually, freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
-import { sample } from './metric-samples.ts';
+import { sample, scrape } from './metric-samples.ts';
 
 const { hooked, unhook } = hooksOf(() => ({ server, service, namespace }));
 
@@ -12,8 +12,6 @@ const service = await untilEnd(startAdmissionService());
 const server = await withServer();
 const namespace = await freshNamespace(server);
 const maps = `/api/v1/namespaces/${namespace}/configmaps`;
-
-const scrape = async (): Promise<string> => (await server.get('/metrics')).text;
 
 /** The growth of a counter between two scrapes; 0 if neither contains it. */
 const growth =
@@ -26,12 +24,12 @@ describe('OPS-1: admission', () => {
   const step = 'apiserver_admission_step_admission_duration_seconds';
 
   test('OPS-1: plugins and phases are measured by operation and rejection', async () => {
-    const before = await scrape();
+    const before = await scrape(server);
     await server.post(maps, configMap('a'));
     await server.put(`${maps}/a`, { ...configMap('a'), data: { a: '1' } });
     await server.remove(`${maps}/a`);
     await server.post('/api/v1/namespaces/not-there/configmaps', configMap('a'));
-    const after = await scrape();
+    const after = await scrape(server);
     const grown = growth(before, after);
     const lifecycle = { name: 'NamespaceLifecycle', type: 'admit' };
     const of = (operation: string, rejected = 'false') => ({ operation, rejected });
@@ -66,7 +64,7 @@ describe('OPS-1: admission', () => {
 
   test("OPS-1: the time of webhooks is the plugin's, and not held against the server", async () => {
     const waitMs = 300;
-    const before = await scrape();
+    const before = await scrape(server);
     await hooked('mutating', { path: '/slow' });
     service.reply('/slow', async ({ body: { apiVersion, kind, request } }) => {
       await new Promise((resolve) => setTimeout(resolve, waitMs));
@@ -75,7 +73,7 @@ describe('OPS-1: admission', () => {
     const created = await server.post(maps, configMap('b'));
     await unhook();
     expect(created.status).toBe(201);
-    const grown = growth(before, await scrape());
+    const grown = growth(before, await scrape(server));
     const of = { verb: 'POST', resource: 'configmaps', scope: 'resource', dry_run: '' };
     const { dry_run: _, ...own } = of;
     const seconds = waitMs / 1000;
@@ -107,13 +105,13 @@ describe('OPS-1: watches and caches', () => {
       stringData: { text },
     });
     await server.post(path, secret('a', 'short'));
-    const before = await scrape();
+    const before = await scrape(server);
     const first = await server.watch(`${path}?watch=true`);
     const second = await server.watch(`${path}?watch=true`);
     const selected = await server.watch(`${path}?watch=true&labelSelector=none`);
     await server.post(path, secret('b', 'long'.repeat(1000)));
     for (const watch of [first, second]) await watch.until((events) => events.length === 2);
-    const grown = growth(before, await scrape());
+    const grown = growth(before, await scrape(server));
     const of = { group: '', version: 'v1', kind: 'Secret' };
     expect(grown('apiserver_watch_events_total', of)).toBe(4);
     const sizes = 'apiserver_watch_events_sizes';
@@ -134,10 +132,10 @@ describe('OPS-1: watches and caches', () => {
     const name = 'apiserver_watch_list_duration_seconds';
     const query =
       'watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true';
-    const before = await scrape();
+    const before = await scrape(server);
     const watch = await server.watch(`${maps}?${query}`);
     await watch.until((events) => events.some(({ type }) => type === 'BOOKMARK'));
-    const after = await scrape();
+    const after = await scrape(server);
     expect(growth(before, after)(`${name}_count`, of)).toBe(1);
     expect(growth(before, after)(`${name}_bucket`, { ...of, le: '60' })).toBe(1);
     watch.close();
@@ -151,12 +149,12 @@ describe('OPS-1: watches and caches', () => {
       metadata: { name, labels: { name } },
     });
     for (const name of ['a', 'b', 'c']) await server.post(path, endpoints(name));
-    const before = await scrape();
+    const before = await scrape(server);
     const notOlder = 'resourceVersion=1&resourceVersionMatch=NotOlderThan';
     await server.get(path);
     await server.get(`${path}?labelSelector=name%3Db`);
     const { body } = await server.get(`${path}?limit=2&${notOlder}`);
-    const after = await scrape();
+    const after = await scrape(server);
     const grown = growth(before, after);
     const of = { resource_prefix: '/services/endpoints', index: '' };
     expect(grown('apiserver_cache_list_total', of)).toBe(3);
@@ -173,7 +171,7 @@ describe('OPS-1: watches and caches', () => {
   });
 
   test('OPS-1: requests to the store and its size are shown', async () => {
-    const text = await scrape();
+    const text = await scrape(server);
     const of = { resource: 'secrets' };
     expect(sample(text, 'apiserver_storage_list_total', of)).toBeGreaterThan(0);
     for (const what of ['fetched', 'evaluated', 'returned']) {
@@ -181,7 +179,9 @@ describe('OPS-1: watches and caches', () => {
       expect(sample(text, objects, of), what).toBeGreaterThanOrEqual(0);
     }
     const size = async () =>
-      sample(await scrape(), 'apiserver_storage_size_bytes', { storage_cluster_id: 'etcd-0' });
+      sample(await scrape(server), 'apiserver_storage_size_bytes', {
+        storage_cluster_id: 'etcd-0',
+      });
     const before = await size();
     expect(before).toBeGreaterThan(0);
     await server.post(maps, { ...configMap('large'), data: { text: 'x'.repeat(100_000) } });

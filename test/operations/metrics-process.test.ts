@@ -3,17 +3,15 @@ import type { TokenRequest } from '@wheelhouse/kinds/types/authentication/v1';
 import { expect, test } from 'vitest';
 import { configMap, eventually, freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
-import { sample } from './metric-samples.ts';
+import { sample, scrape } from './metric-samples.ts';
 
 /** Metrics of the process and of background work, and `/metrics/slis`. */
 
 const server = await withServer();
 
-const scrape = async (): Promise<string> => (await server.get('/metrics')).text;
-
 test('OPS-1: a failed handshake is counted', async () => {
   const name = 'apiserver_tls_handshake_errors_total';
-  expect(sample(await scrape(), name)).toBe(0);
+  expect(sample(await scrape(server), name)).toBe(0);
   const { hostname: host, port } = new URL(server.url);
   const options = { host, port: Number(port), rejectUnauthorized: false };
   const refused = await new Promise<boolean>((resolve) => {
@@ -22,23 +20,23 @@ test('OPS-1: a failed handshake is counted', async () => {
     socket.on('secureConnect', () => resolve(false));
   });
   expect(refused).toBe(true);
-  await eventually(async () => sample(await scrape(), name) === 1, 'the handshake counted');
+  await eventually(async () => sample(await scrape(server), name) === 1, 'the handshake counted');
 });
 
 test('OPS-1: the host’s figures of the process are shown', async () => {
-  const text = await scrape();
+  const text = await scrape(server);
   expect(sample(text, 'process_open_fds')).toBeGreaterThan(10);
   expect(sample(text, 'process_max_fds')).toBeGreaterThan(sample(text, 'process_open_fds'));
   const resident = sample(text, 'process_resident_memory_bytes');
   expect(sample(text, 'process_virtual_memory_bytes')).toBeGreaterThan(resident);
   const received = sample(text, 'process_network_receive_bytes_total');
   expect(received).toBeGreaterThan(1000);
-  const later = await scrape();
+  const later = await scrape(server);
   expect(sample(later, 'process_network_receive_bytes_total')).toBeGreaterThan(received);
 });
 
 test('OPS-1: unused metrics are shown as zero', async () => {
-  const text = await scrape();
+  const text = await scrape(server);
   expect(sample(text, 'apiserver_audit_event_total')).toBe(0);
   expect(sample(text, 'apiserver_audit_requests_rejected_total')).toBe(0);
   expect(sample(text, 'apiserver_client_certificate_expiration_seconds_count')).toBe(0);
@@ -47,12 +45,12 @@ test('OPS-1: unused metrics are shown as zero', async () => {
 test('OPS-1: controller queues are measured', async () => {
   const namespace = await freshNamespace(server);
   const of = { name: 'namespace' };
-  const before = sample(await scrape(), 'workqueue_adds_total', of) || 0;
+  const before = sample(await scrape(server), 'workqueue_adds_total', of) || 0;
   await server.post(`/api/v1/namespaces/${namespace}/configmaps`, configMap('a'));
   await server.remove(`/api/v1/namespaces/${namespace}`);
   const isGone = async () => (await server.get(`/api/v1/namespaces/${namespace}`)).status === 404;
   await eventually(isGone, 'the namespace is gone');
-  const text = await scrape();
+  const text = await scrape(server);
   const adds = sample(text, 'workqueue_adds_total', of);
   expect(adds).toBeGreaterThan(before);
   expect(sample(text, 'workqueue_depth', of)).toBe(0);
@@ -118,13 +116,13 @@ test('OPS-1: uses of service account tokens are counted', async () => {
   const token = await tokenFor({ expirationSeconds: 3607, boundObjectRef });
   const plain = await tokenFor({});
   const name = 'serviceaccount_valid_tokens_total';
-  const before = await scrape();
+  const before = await scrape(server);
   expect(sample(before, name)).toBe(0);
   await server.get('/version', { token });
   await server.get('/version', { token });
   await server.get('/version', { token: `${token}x` });
   expect((await server.get('/version', { token: plain })).status).toBe(200);
-  const text = await scrape();
+  const text = await scrape(server);
   expect(sample(text, name)).toBe(2);
   expect(sample(text, 'serviceaccount_legacy_tokens_total')).toBe(0);
   const stable = { stability_level: 'STABLE', deprecated_version: '' };
@@ -137,7 +135,7 @@ test('OPS-1: Service addresses and ports in use are counted', async () => {
   const namespace = await freshNamespace(server);
   const path = `/api/v1/namespaces/${namespace}/services`;
   const look = async () => {
-    const text = await scrape();
+    const text = await scrape(server);
     const [ips, ports] = [
       'kube_apiserver_clusterip_allocator',
       'kube_apiserver_nodeport_allocator',

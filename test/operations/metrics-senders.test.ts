@@ -2,13 +2,12 @@ import type { TokenRequest } from '@wheelhouse/kinds/types/authentication/v1';
 import { expect, test } from 'vitest';
 import { freshNamespace, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
-import { sample } from './metric-samples.ts';
+import { sample, scrape } from './metric-samples.ts';
 
 /** Metrics of the senders of requests, and of the documents created for them. */
 
 const server = await withServer();
 
-const scrape = async (): Promise<string> => (await server.get('/metrics')).text;
 const counted = (text: string, name: string, labels: Record<string, string> = {}): number =>
   sample(text, name, labels) || 0;
 
@@ -26,7 +25,7 @@ test('OPS-1: token verdicts are counted by cache hit', async () => {
     found: counted(text, 'authentication_token_cache_fetch_total', { status: 'ok' }),
     failed: counted(text, 'authentication_token_cache_fetch_total', { status: 'error' }),
   });
-  const before = verdicts(await scrape());
+  const before = verdicts(await scrape(server));
   await server.get('/version', { token });
   await server.get('/version', { token });
   await server.get('/version', { token: 'nobodys' });
@@ -35,7 +34,7 @@ test('OPS-1: token verdicts are counted by cache hit', async () => {
   const review = { apiVersion: 'authentication.svc.io/v1', kind: 'TokenReview', spec: { token } };
   const reviewed = await server.post('/apis/authentication.svc.io/v1/tokenreviews', review);
   expect(reviewed.body.status.authenticated).toBe(true);
-  const text = await scrape();
+  const text = await scrape(server);
   const after = verdicts(text);
   expect(after.misses - before.misses).toBe(3);
   expect(after.found - before.found).toBe(2);
@@ -54,12 +53,12 @@ test('OPS-1: the server’s own requests are counted separately', async () => {
   const name = 'apiserver_selfrequest_total';
   const lists = { verb: 'LIST', resource: 'configmaps', subresource: '' };
   await server.get('/api/v1/configmaps');
-  expect(counted(await scrape(), name, lists)).toBe(0);
+  expect(counted(await scrape(server), name, lists)).toBe(0);
   const headers = { 'impersonate-user': 'system:apiserver' };
   await server.get('/api/v1/configmaps', { headers });
   await server.get('/readyz', { headers });
   await server.get('/api/v1/made-up-by-a-client', { headers });
-  const text = await scrape();
+  const text = await scrape(server);
   expect(counted(text, name, lists)).toBe(1);
   expect(counted(text, name, { verb: 'GET', resource: '', subresource: '/readyz' })).toBe(1);
   expect(text).not.toContain('made-up-by-a-client');
@@ -67,14 +66,14 @@ test('OPS-1: the server’s own requests are counted separately', async () => {
 
 test('OPS-1: aggregated discovery documents are counted when they are built', async () => {
   const name = 'aggregator_discovery_aggregation_count_total';
-  const before = counted(await scrape(), name);
+  const before = counted(await scrape(server), name);
   const accept = 'application/json;g=apidiscovery.svc.io;v=v2;as=APIGroupDiscoveryList';
   const read = () => server.get('/apis', { headers: { accept } });
   expect((await read()).status).toBe(200);
-  const once = counted(await scrape(), name);
+  const once = counted(await scrape(server), name);
   expect(once).toBe(before + 1);
   expect((await read()).status).toBe(200);
-  expect(counted(await scrape(), name)).toBe(once);
+  expect(counted(await scrape(server), name)).toBe(once);
 });
 
 test('OPS-1: log requests are counted by certificate verification', async () => {
@@ -83,7 +82,7 @@ test('OPS-1: log requests are counted by certificate verification', async () => 
   expect((await server.get(path)).status).toBe(404);
   expect((await server.get(path)).status).toBe(404);
   expect((await server.get(`${path}?insecureSkipTLSVerifyBackend=true`)).status).toBe(404);
-  const text = await scrape();
+  const text = await scrape(server);
   expect(counted(text, name, { usage: 'enforce_tls' })).toBe(2);
   expect(counted(text, name, { usage: 'skip_tls_allowed' })).toBe(1);
   expect(sample(text, 'kube_apiserver_pod_logs_backend_tls_failure_total')).toBe(0);

@@ -3,13 +3,11 @@ import { describe, expect, test } from 'vitest';
 import { establish } from '../custom-kinds/custom-kinds.ts';
 import { configMap, eventually, freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
-import { sample } from './metric-samples.ts';
+import { sample, scrape } from './metric-samples.ts';
 
 const { gates } = readFeatureGates(['AllAlpha=true']);
 const runtimeConfig = new Map([['authentication.svc.io/v1beta1', true]]);
 const server = await withServer({ featureGates: gates, runtimeConfig });
-
-const scrape = async (): Promise<string> => (await server.get('/metrics')).text;
 
 describe('OPS-1: /metrics', () => {
   test('OPS-1: is plain text with help, stability, and type of each metric', async () => {
@@ -33,7 +31,7 @@ describe('OPS-1: /metrics', () => {
   });
 
   test('OPS-1: names of labels are in alphabetical order, before a bound or quantile', async () => {
-    const samples = (await scrape()).split('\n').filter((line) => line.includes('{'));
+    const samples = (await scrape(server)).split('\n').filter((line) => line.includes('{'));
     expect(samples.length).toBeGreaterThan(100);
     for (const line of samples) {
       const names = [...line.matchAll(/(\w+)="(?:[^"\\]|\\.)*"/g)].map(([, name]) => name);
@@ -56,7 +54,7 @@ describe('OPS-1: /metrics', () => {
       subresource: '',
       component: 'apiserver',
     });
-    const before = await scrape();
+    const before = await scrape(server);
     await server.post(path, configMap('a'));
     await server.post(path, configMap('a'));
     await server.post(`${path}?dryRun=All`, configMap('b'));
@@ -71,7 +69,7 @@ describe('OPS-1: /metrics', () => {
     await server.remove(`${path}/a`);
     await server.remove(path);
     await server.get(`${path}/a`, { token: undefined });
-    const after = await scrape();
+    const after = await scrape(server);
     for (const [labels, times] of [
       [of('POST', 'resource', 201), 1],
       [of('POST', 'resource', 409), 1],
@@ -107,7 +105,7 @@ describe('OPS-1: /metrics', () => {
     await server.post(path, object);
     const { text: single } = await server.get(`${path}/a`);
     const { text: all } = await server.get(path);
-    const text = await scrape();
+    const text = await scrape(server);
     const sizes = 'apiserver_response_sizes';
     const got = { ...of, verb: 'GET', scope: 'resource', subresource: '' };
     expect(sample(text, `${sizes}_sum`, got)).toBe(Buffer.byteLength(single));
@@ -139,24 +137,25 @@ describe('OPS-1: /metrics', () => {
     }
     const of = { verb: 'LIST', resource: 'configmaps', scope: 'namespace' };
     const [count, sum] = ['apiserver_response_sizes_count', 'apiserver_response_sizes_sum'];
-    const before = await scrape();
+    const before = await scrape(server);
     const answer = await server.get(path);
     expect(answer.text.length).toBeGreaterThan(800_000);
     await server.get(path, { headers: { 'accept-encoding': 'gzip' } });
-    const both = async () => sample(await scrape(), count, of) - sample(before, count, of) === 2;
+    const both = async () =>
+      sample(await scrape(server), count, of) - sample(before, count, of) === 2;
     await eventually(both, 'both answers measured');
-    const grown = sample(await scrape(), sum, of) - sample(before, sum, of);
+    const grown = sample(await scrape(server), sum, of) - sample(before, sum, of);
     expect(grown).toBeGreaterThan(answer.text.length);
     expect(grown).toBeLessThan(answer.text.length * 1.2);
   });
 
   test('OPS-1: shows what the gates decided', async () => {
-    const before = await scrape();
+    const before = await scrape(server);
     await server.get('/api/v1/namespaces');
     await server.get('/api/v1/namespaces', { token: undefined });
     await server.get('/api/v1/namespaces', { token: 'unknown' });
     await server.get('/api/v1/namespaces', { headers: { 'impersonate-user': 'who@svc.io' } });
-    const after = await scrape();
+    const after = await scrape(server);
     const grown = (name: string, labels: Record<string, string>) =>
       sample(after, name, labels) - (sample(before, name, labels) || 0);
     expect(grown('authentication_attempts', { result: 'error' })).toBe(1);
@@ -182,14 +181,14 @@ describe('OPS-1: /metrics', () => {
     await server.get('/made-up');
     await server.get('/api/v1/namespaces/default/pods/a/made-up');
     await server.request('BREW', '/api/v1/pods');
-    const samples = (await scrape()).split('\n').filter((line) => !line.startsWith('#'));
+    const samples = (await scrape(server)).split('\n').filter((line) => !line.startsWith('#'));
     expect(samples.filter((line) => /made|things|BREW/i.test(line))).toEqual([]);
   });
 
   test('OPS-1: separates health checks and other paths', async () => {
     await server.get('/readyz');
     await server.get('/apis');
-    const text = await scrape();
+    const text = await scrape(server);
     const name = 'apiserver_request_total';
     const ready = { verb: 'GET', subresource: '/readyz', code: '200', component: '' };
     expect(sample(text, name, ready)).toBe(1);
@@ -203,21 +202,21 @@ describe('OPS-1: /metrics', () => {
     const labels = { verb: 'WATCH', resource: 'secrets', scope: 'namespace' };
     const [first, second] = [await server.watch(path), await server.watch(path)];
     const open = 'apiserver_longrunning_requests';
-    expect(sample(await scrape(), open, labels)).toBe(2);
-    expect(sample(await scrape(), 'apiserver_request_total', labels) || 0).toBe(0);
+    expect(sample(await scrape(server), open, labels)).toBe(2);
+    expect(sample(await scrape(server), 'apiserver_request_total', labels) || 0).toBe(0);
     first.close();
     second.close();
-    await eventually(async () => sample(await scrape(), open, labels) === 0, 'watches ended');
-    const text = await scrape();
+    await eventually(async () => sample(await scrape(server), open, labels) === 0, 'watches ended');
+    const text = await scrape(server);
     expect(sample(text, 'apiserver_request_total', labels)).toBe(2);
     expect(sample(text, 'apiserver_request_duration_seconds_count', labels)).toBe(2);
     // A watch lasts as long as its client wants, which says nothing about the server.
     expect(sample(text, 'apiserver_request_sli_duration_seconds_count', labels) || 0).toBe(0);
     const short = await server.watch(`${path}&timeoutSeconds=1`);
     await short.ended;
-    const total = async () => sample(await scrape(), 'apiserver_request_total', labels) === 3;
+    const total = async () => sample(await scrape(server), 'apiserver_request_total', labels) === 3;
     await eventually(total, 'the third watch counted');
-    expect(sample(await scrape(), open, labels)).toBe(0);
+    expect(sample(await scrape(server), open, labels)).toBe(0);
   });
 
   test('OPS-1: a list of one object counts by its path, of a custom kind as a read', async () => {
@@ -226,11 +225,11 @@ describe('OPS-1: /metrics', () => {
     const namespace = await freshNamespace(server);
     const inside = `namespaces/${namespace}`;
     const selected = 'fieldSelector=metadata.name%3Da';
-    const before = await scrape();
+    const before = await scrape(server);
     const watched = `/api/v1/${inside}/limitranges?watch=1&${selected}`;
     const watch = await server.watch(watched);
     const open = { verb: 'WATCH', resource: 'limitranges', scope: 'resource' };
-    expect(sample(await scrape(), 'apiserver_longrunning_requests', open)).toBe(1);
+    expect(sample(await scrape(server), 'apiserver_longrunning_requests', open)).toBe(1);
     watch.close();
     await server.get(`/api/v1/limitranges?${selected}`);
     await server.get(`/api/v1/${inside}/limitranges?${selected}`);
@@ -249,7 +248,7 @@ describe('OPS-1: /metrics', () => {
       ['GET', 'things', 'resource'],
       ['WATCH', 'things', 'resource'],
     ] as const) {
-      const isCounted = async () => count(await scrape(), of) - count(before, of) === 1;
+      const isCounted = async () => count(await scrape(server), of) - count(before, of) === 1;
       await eventually(isCounted, of.join(' '));
     }
   });
@@ -276,13 +275,16 @@ describe('OPS-1: /metrics', () => {
     await (await server.watch(`${things}?watch=1&timeoutSeconds=1`)).ended;
     const { group } = kind;
     const total = { verb: 'WATCH', group, code: '200' };
-    const isOver = async () => sample(await scrape(), 'apiserver_request_total', total) === 1;
+    const isOver = async () => sample(await scrape(server), 'apiserver_request_total', total) === 1;
     await eventually(isOver, 'the last watch counted');
-    await eventually(async () => sample(await scrape(), count, of) === 2, 'both streams measured');
+    await eventually(
+      async () => sample(await scrape(server), count, of) === 2,
+      'both streams measured',
+    );
     const events = [...cut.events, ...whole.events].map((event) => JSON.stringify(event));
     const bytes = events.reduce((all, event) => all + Buffer.byteLength(event) + 1, 0);
-    expect(sample(await scrape(), sum, of)).toBe(bytes);
-    expect(sample(await scrape(), count, { group })).toBeNaN();
+    expect(sample(await scrape(server), sum, of)).toBe(bytes);
+    expect(sample(await scrape(server), count, { group })).toBeNaN();
   });
 
   test('OPS-1: shows requests in flight, stored objects, and store latencies', async () => {
@@ -290,10 +292,10 @@ describe('OPS-1: /metrics', () => {
     const objects = 'apiserver_storage_objects';
     const path = `/apis/apps/v1/namespaces/${namespace}/controllerrevisions`;
     const kind = { apiVersion: 'apps/v1', kind: 'ControllerRevision', revision: 1 };
-    expect(sample(await scrape(), objects, { resource: 'controllerrevisions.apps' })).toBe(0);
+    expect(sample(await scrape(server), objects, { resource: 'controllerrevisions.apps' })).toBe(0);
     const created = await server.post(path, { ...kind, metadata: { name: 'a' }, data: {} });
     expect(created.status).toBe(201);
-    const text = await scrape();
+    const text = await scrape(server);
     expect(sample(text, objects, { resource: 'controllerrevisions.apps' })).toBe(1);
     expect(sample(text, objects, { resource: 'events' })).toBeGreaterThanOrEqual(0);
     const stored = { operation: 'create', type: 'controllerrevisions.apps' };
@@ -305,7 +307,7 @@ describe('OPS-1: /metrics', () => {
   });
 
   test("OPS-1: has the process's own numbers", async () => {
-    const text = await scrape();
+    const text = await scrape(server);
     expect(sample(text, 'process_resident_memory_bytes')).toBeGreaterThan(10_000_000);
     expect(sample(text, 'process_cpu_seconds_total')).toBeGreaterThan(0);
     const started = sample(text, 'process_start_time_seconds');
@@ -327,7 +329,7 @@ test('VER-3: use of a deprecated version is shown', async () => {
   const path = '/apis/authentication.svc.io/v1beta1/selfsubjectreviews';
   const review = { apiVersion: 'authentication.svc.io/v1beta1', kind: 'SelfSubjectReview' };
   const name = 'apiserver_requested_deprecated_apis';
-  expect(await scrape()).not.toContain(name);
+  expect(await scrape(server)).not.toContain(name);
   await server.post(path, review);
   await server.post(path, review);
   const labels = {
@@ -337,11 +339,11 @@ test('VER-3: use of a deprecated version is shown', async () => {
     subresource: '',
     removed_release: '1.33',
   };
-  expect(sample(await scrape(), name, labels)).toBe(1);
+  expect(sample(await scrape(server), name, labels)).toBe(1);
 });
 
 test('VER-5: the feature metric has stage and state of each gate', async () => {
-  const text = await scrape();
+  const text = await scrape(server);
   const name = 'kubernetes_feature_enabled';
   expect(sample(text, name, { name: 'CBORServingAndStorage', stage: 'ALPHA' })).toBe(1);
   expect(sample(text, name, { name: 'APIListChunking', stage: '' })).toBe(1);

@@ -273,6 +273,10 @@ export async function startTestServer(change: ConfigChange = {}): Promise<TestSe
 export const itemNames = ({ body }: Pick<Answer, 'body'>): string[] =>
   (body.items ?? []).map(({ metadata }) => metadata.name);
 
+/** The causes that a Status lists, as `field: message`. */
+export const causes = ({ details }: ResponseBody): string[] =>
+  (details?.causes ?? []).map(({ field, message }) => `${field}: ${message}`);
+
 /** Repetitions of a request that the server did not process. */
 const repeatsMax = 3;
 

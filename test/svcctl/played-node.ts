@@ -1,10 +1,11 @@
 import { mustCreate } from '../authentication/token-users.ts';
 import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
-import type { ConfigChange } from '../support/harness.ts';
+import type { ConfigChange, TestServer } from '../support/harness.ts';
+import { kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
 import { startKubelet } from '../support/kubelet.ts';
 import { playContainers } from '../support/played-containers.ts';
 import { withServer } from '../support/with-server.ts';
-import { svcctlFor } from './svcctl-run.ts';
+import { type Outcome, type SvcctlHome, svcctlFor } from './svcctl-run.ts';
 
 /**
  * Starts a server with a node `n`, whose kubelet runs commands of containers as local processes in
@@ -22,4 +23,15 @@ export async function withPlayedNode(change?: ConfigChange) {
     },
   });
   return { server, kubelet, inside, played, home: untilEnd(svcctlFor(server)) };
+}
+
+/** svcctl and, where it is installed, kubectl, which run lines in the same way. */
+export function bothClients(on: { readonly server: TestServer; readonly home: SvcctlHome }) {
+  const client = untilEnd(kubectlOf(on.server));
+  const ours = (line: string, stdin = '') => on.home.run(line.split(' '), stdin);
+  const theirs = async (line: string, stdin = ''): Promise<Outcome> => {
+    const { code, stdout, stderr } = await client.run(line.split(' '), { stdin });
+    return { code: code ?? 1, out: stdout, err: stderr };
+  };
+  return { client, ours, theirs, clients: kubectlIsHere ? [ours, theirs] : [ours] };
 }

@@ -1,6 +1,6 @@
 import { dialectNames, dialectOf, systemClock } from '@wheelhouse/machinery';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
+import { documents, printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 import { untilEnd } from '../support/cleanup.ts';
 import { freshNamespace } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
@@ -17,8 +17,6 @@ const map = (name: string, data: object | undefined, metadata: object = {}) => (
   metadata: { name, ...metadata },
   ...(data === undefined ? {} : { data }),
 });
-const documents = (...objects: object[]) =>
-  objects.map((object) => `---\n${JSON.stringify(object)}\n`).join('');
 const labels = { app: 'd' };
 const deployment = (containers: object[], spec: object = {}, more: object = {}) => ({
   apiVersion: 'apps/v1',

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
+import { documents, printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 import { svcctlOn } from './svcctl-run.ts';
 
 const map = (name: string, more: object = {}) => {
@@ -11,9 +11,6 @@ const map = (name: string, more: object = {}) => {
   const type = { apiVersion: 'v1', kind: 'ConfigMap' };
   return { ...type, metadata: { name, ...metadata }, data: { a: '1' }, ...rest };
 };
-const documents = (...objects: object[]) =>
-  objects.map((object) => `---\n${JSON.stringify(object)}\n`).join('');
-
 const named = (line: string, name: string): [string, string] => [
   `${line} -f -`,
   documents(map(name)),

@@ -1,16 +1,13 @@
 import type { Pod } from '@wheelhouse/kinds/types/core/v1';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type Line, printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
-import { untilEnd } from '../support/cleanup.ts';
 import { eventually, type ResponseOf, type TestServer } from '../support/harness.ts';
-import { kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
-import { withPlayedNode } from './played-node.ts';
-import type { Outcome } from './svcctl-run.ts';
+import { bothClients, withPlayedNode } from './played-node.ts';
 
 const pods = '/api/v1/namespaces/default/pods';
 
 const { server, kubelet, home } = await withPlayedNode({ dialect: 'kubernetes' });
-const client = untilEnd(kubectlOf(server));
+const { clients, ours } = bothClients({ server, home });
 afterEach(() => {
   home.terminal = {};
 });
@@ -56,12 +53,6 @@ async function playDebugger(
   }
 }
 
-const ours = (line: string, stdin = '') => home.run(line.split(' '), stdin);
-const theirs = async (line: string, stdin = ''): Promise<Outcome> => {
-  const { code, stdout, stderr } = await client.run(line.split(' '), { stdin });
-  return { code: code ?? 1, out: stdout, err: stderr };
-};
-const clients = kubectlIsHere ? [ours, theirs] : [ours];
 const prompt = "If you don't see a command prompt, try pressing enter.\n";
 const noTerminal = 'Unable to use a TTY - input is not a terminal or the right kind of file\n';
 

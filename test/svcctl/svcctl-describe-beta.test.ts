@@ -1,8 +1,5 @@
 import { readFeatureGates } from '@wheelhouse/server/testing';
-import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
-
-const documents = (...objects: readonly object[]): string =>
-  objects.map((object) => `---\n${JSON.stringify(object)}\n`).join('');
+import { documents, printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 
 /** A cluster-scoped object; both clients create it, so its name contains the namespace. */
 const object = (apiVersion: string, kind: string, name: string, rest: object) => ({

@@ -1,10 +1,7 @@
 import { expect } from 'vitest';
 import { mustCreate } from '../authentication/token-users.ts';
-import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
+import { documents, printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 import type { TestServer } from '../support/harness.ts';
-
-const documents = (...objects: readonly object[]): string =>
-  objects.map((object) => `---\n${JSON.stringify(object)}\n`).join('');
 
 const selector = {
   matchLabels: { tier: 'gold' },

@@ -1,7 +1,4 @@
-import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
-
-const documents = (...objects: readonly object[]): string =>
-  objects.map((object) => `---\n${JSON.stringify(object)}\n`).join('');
+import { documents, printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 
 const env = [
   { name: 'PLAIN', value: 'one\ntwo' },

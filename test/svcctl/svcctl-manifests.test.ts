@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dialectNames, systemClock } from '@wheelhouse/machinery';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
+import { documents, printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 import { svcctlOn } from './svcctl-run.ts';
 
 const map = (name: string, data: object, metadata: object = {}) => ({
@@ -11,8 +11,6 @@ const map = (name: string, data: object, metadata: object = {}) => ({
   metadata: { name, ...metadata },
   data,
 });
-const documents = (...objects: object[]) =>
-  objects.map((object) => `---\n${JSON.stringify(object)}\n`).join('');
 const gold = { labels: { tier: 'gold' } };
 const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' } };
 const labels = { app: 'd' };

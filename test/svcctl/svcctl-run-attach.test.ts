@@ -1,16 +1,15 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { untilEnd } from '../support/cleanup.ts';
 import { eventually } from '../support/harness.ts';
-import { kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
-import { withPlayedNode } from './played-node.ts';
-import { type Outcome, replaceIn } from './svcctl-run.ts';
+import { kubectlIsHere } from '../support/kubectl.ts';
+import { bothClients, withPlayedNode } from './played-node.ts';
+import { replaceIn } from './svcctl-run.ts';
 
 const pods = '/api/v1/namespaces/default/pods';
 
 const { server, kubelet, inside, played, home } = await withPlayedNode({ dialect: 'kubernetes' });
-const client = untilEnd(kubectlOf(server));
+const { client, clients, ours, theirs } = bothClients({ server, home });
 afterEach(() => {
   played.failing.isCutOff = false;
   home.edit = () => {};
@@ -46,12 +45,6 @@ async function playPod(name: string, ...states: readonly object[]): Promise<void
   }
 }
 
-const ours = (line: string, stdin = '') => home.run(line.split(' '), stdin);
-const theirs = async (line: string, stdin = ''): Promise<Outcome> => {
-  const { code, stdout, stderr } = await client.run(line.split(' '), { stdin });
-  return { code: code ?? 1, out: stdout, err: stderr };
-};
-const clients = kubectlIsHere ? [ours, theirs] : [ours];
 const prompt = "If you don't see a command prompt, try pressing enter.\n";
 
 describe('run with attach', () => {

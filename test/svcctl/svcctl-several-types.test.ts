@@ -1,9 +1,7 @@
 import { expect, test } from 'vitest';
-import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
+import { documents, printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 import { svcctlOn } from './svcctl-run.ts';
 
-const documents = (...objects: readonly object[]): string =>
-  objects.map((object) => `---\n${JSON.stringify(object)}\n`).join('');
 const map = (name: string, data: object = { x: '1' }) => ({
   apiVersion: 'v1',
   kind: 'ConfigMap',

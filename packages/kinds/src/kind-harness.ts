@@ -7,6 +7,7 @@ import {
   setMember,
 } from '@wheelhouse/machinery';
 import { decodeTyped } from '@wheelhouse/schema';
+import { expect, test } from 'vitest';
 import { builtinKinds } from './builtin-kinds.ts';
 import type { ResourceDef, StrategyContext, VersionDef } from './resource-def.ts';
 import { foundErrors, runPreparation } from './rules/checks.ts';
@@ -105,3 +106,21 @@ export type Row = readonly [mutation: Mutation, errors: readonly string[]];
 
 /** The title of a row's test. */
 export const rowTitle = ([mutation]: Row): string => JSON.stringify(mutation).slice(0, 120);
+
+/** A test for each row: `good`, once changed, is created with the errors. */
+export const testCreates = (def: ResourceDef, good: JsonObject, rows: readonly Row[]): void =>
+  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
+    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
+  });
+
+/** A test for each row: an update of `from` has the errors. */
+export function testUpdates(
+  def: ResourceDef,
+  from: JsonObject,
+  rows: readonly Row[],
+  options?: HarnessOptions,
+): void {
+  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
+    expect(updateErrors(def, { from, to: mutated(from, mutation) }, options)).toEqual(expected);
+  });
+}

@@ -1,10 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { causes } from '../../../test/support/harness.ts';
 import { withServer } from '../../../test/support/with-server.ts';
 
 const server = await withServer();
-
-const causes = (body: { details?: { causes?: { field: string; message: string }[] } }) =>
-  (body.details?.causes ?? []).map((cause) => `${cause.field}: ${cause.message}`);
 
 const rbac = '/apis/rbac.authorization.svc.io/v1';
 const bindings = `${rbac}/namespaces/default/rolebindings`;

@@ -7,7 +7,7 @@ import {
   type Mutation,
   mutated,
   type Row,
-  rowTitle,
+  testCreates,
   updateErrors,
 } from '../kind-harness.ts';
 import type { ExpressionChecker } from './expressions.ts';
@@ -169,9 +169,7 @@ describe('webhook configurations', () => {
       ],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
-  });
+  testCreates(def, good, rows);
 
   test('an update may keep errors of the old object', () => {
     const from = mutated(good, hook({ sideEffects: 'Some', admissionReviewVersions: ['v9'] }));
@@ -261,9 +259,7 @@ describe('ValidatingAdmissionPolicy', () => {
       ],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
-  });
+  testCreates(def, good, rows);
 });
 
 describe('ValidatingAdmissionPolicyBinding', () => {
@@ -303,9 +299,7 @@ describe('ValidatingAdmissionPolicyBinding', () => {
       ],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
-  });
+  testCreates(def, good, rows);
 });
 
 describe('expressions', () => {
@@ -378,9 +372,7 @@ describe('expressions', () => {
       [],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
-    expect(createErrors(policy, mutated(good, mutation))).toEqual(expected);
-  });
+  testCreates(policy, good, rows);
 
   test('an update does not validate unchanged match conditions', () => {
     const webhook = {

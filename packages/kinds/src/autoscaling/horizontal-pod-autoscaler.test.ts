@@ -1,14 +1,6 @@
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import {
-  createErrors,
-  decoded,
-  kindOf,
-  mutated,
-  type Row,
-  rowTitle,
-  updateErrors,
-} from '../kind-harness.ts';
+import { decoded, kindOf, mutated, type Row, testCreates, updateErrors } from '../kind-harness.ts';
 
 const def = kindOf('HorizontalPodAutoscaler');
 const good: JsonObject = {
@@ -165,12 +157,7 @@ const creates: readonly Row[] = [
 ];
 
 describe('creates', () => {
-  test.each(creates.map((row) => [rowTitle(row), ...row] as const))(
-    '%s',
-    (_, mutation, expected) => {
-      expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
-    },
-  );
+  testCreates(def, good, creates);
 });
 
 test('an update may keep minReplicas of zero', () => {

@@ -7,6 +7,8 @@ import {
   mutated,
   type Row,
   rowTitle,
+  testCreates,
+  testUpdates,
   updateErrors,
 } from '../kind-harness.ts';
 import { runPreparation } from '../rules/checks.ts';
@@ -100,9 +102,7 @@ describe('ResourceQuota', () => {
       [`${at}.operator: Invalid value: "Odd": not a valid selector operator`],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
-  });
+  testCreates(def, good, rows);
 
   test('its scopes are immutable', () => {
     const to = mutated(good, { 'spec.scopes': ['NotBestEffort'] });
@@ -213,9 +213,7 @@ describe('LimitRange', () => {
       ],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
-  });
+  testCreates(def, good, rows);
 });
 
 describe('Node', () => {
@@ -258,9 +256,7 @@ describe('Node', () => {
       ],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
-  });
+  testCreates(def, good, rows);
 
   const updates: readonly Row[] = [
     [{ 'spec.unschedulable': true }, []],
@@ -276,12 +272,7 @@ describe('Node', () => {
     ],
     [{ 'spec.externalID': 'q' }, ['spec.externalID: Forbidden: may not be updated']],
   ];
-  test.each(updates.map((row) => [rowTitle(row), ...row] as const))(
-    '%s',
-    (_, mutation, expected) => {
-      expect(updateErrors(def, { from: good, to: mutated(good, mutation) })).toEqual(expected);
-    },
-  );
+  testUpdates(def, good, updates);
 
   const own = (name: string, text: string) => ({
     'metadata.annotations': { [`scheduler.alpha.svc.io/${name}`]: text },
@@ -459,9 +450,7 @@ describe('PersistentVolume', () => {
       ['spec.volumeMode: Unsupported value: "Odd": supported values: "Block", "Filesystem"'],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
-  });
+  testCreates(def, good, rows);
 
   test('its source and mode are immutable', () => {
     const to = mutated(good, { 'spec.hostPath.path': '/other', 'spec.volumeMode': 'Block' });
@@ -561,9 +550,7 @@ describe('PersistentVolumeClaim', () => {
       ['spec: Invalid value: "spec.dataSource": must match dataSourceRef'],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
-  });
+  testCreates(def, good, rows);
 
   const bound = mutated(good, {
     'spec.volumeName': 'v',
@@ -594,12 +581,7 @@ describe('PersistentVolumeClaim', () => {
       ],
     ],
   ];
-  test.each(updates.map((row) => [rowTitle(row), ...row] as const))(
-    '%s',
-    (_, mutation, expected) => {
-      expect(updateErrors(def, { from: bound, to: mutated(bound, mutation) })).toEqual(expected);
-    },
-  );
+  testUpdates(def, bound, updates);
 
   test('an update may bind it, and may enlarge it only if it is bound', () => {
     const to = mutated(good, { 'spec.volumeName': 'v' });
@@ -632,13 +614,7 @@ describe('PersistentVolumeClaim', () => {
       ],
     ],
   ];
-  test.each(status.map((row) => [rowTitle(row), ...row] as const))(
-    '%s',
-    (_, mutation, expected) => {
-      const to = mutated(bound, mutation);
-      expect(updateErrors(def, { from: bound, to }, { subresource: 'status' })).toEqual(expected);
-    },
-  );
+  testUpdates(def, bound, status, { subresource: 'status' });
 
   test('quantities in its status cannot be negative', () => {
     const to = mutated(bound, { 'status.capacity': { storage: '-1' } });

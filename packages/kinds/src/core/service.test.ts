@@ -1,12 +1,12 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import {
-  createErrors,
   decoded,
   kindOf,
   mutated,
   type Row,
-  rowTitle,
+  testCreates,
+  testUpdates,
   updateErrors,
 } from '../kind-harness.ts';
 
@@ -242,12 +242,7 @@ const creates: readonly Row[] = [
 ];
 
 describe('creates', () => {
-  test.each(creates.map((row) => [rowTitle(row), ...row] as const))(
-    '%s',
-    (_, mutation, expected) => {
-      expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
-    },
-  );
+  testCreates(def, good, creates);
 });
 
 const immutableDetail = 'may not change once set';
@@ -273,13 +268,7 @@ const updates: readonly Row[] = [
 ];
 
 describe('updates', () => {
-  test.each(updates.map((row) => [rowTitle(row), ...row] as const))(
-    '%s',
-    (_, mutation, expected) => {
-      const change = { from: good, to: mutated(good, mutation) };
-      expect(updateErrors(def, change)).toEqual(expected);
-    },
-  );
+  testUpdates(def, good, updates);
 
   test('the load balancer class is immutable', () => {
     const from = mutated(good, { 'spec.type': 'LoadBalancer', 'spec.loadBalancerClass': 'a/b' });

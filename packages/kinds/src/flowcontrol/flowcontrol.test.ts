@@ -5,7 +5,7 @@ import {
   kindOf,
   mutated,
   type Row,
-  rowTitle,
+  testCreates,
   updateErrors,
 } from '../kind-harness.ts';
 import { defaultFlowObjects } from './default-objects.ts';
@@ -90,9 +90,7 @@ describe('FlowSchema', () => {
       ],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
-  });
+  testCreates(def, good, rows);
 
   test('the types of conditions in its status must be unique', () => {
     const to = mutated(good, { 'status.conditions': [{ type: 'A' }, { type: 'A' }, {}] });
@@ -166,9 +164,7 @@ describe('PriorityLevelConfiguration', () => {
       ],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
-  });
+  testCreates(def, good, rows);
 });
 
 describe('mandatory objects', () => {

@@ -1,13 +1,12 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import {
-  createErrors,
   decoded,
   kindOf,
   type Mutation,
   mutated,
   type Row,
-  rowTitle,
+  testCreates,
   updateErrors,
 } from '../kind-harness.ts';
 
@@ -116,9 +115,7 @@ describe('NetworkPolicy', () => {
       ],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
-  });
+  testCreates(def, good, rows);
 });
 
 describe('Ingress', () => {
@@ -224,9 +221,7 @@ describe('Ingress', () => {
       ],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
-  });
+  testCreates(def, good, rows);
 
   test('a new Ingress that states its class only in the annotation causes a warning', () => {
     const { warnings } = def.strategy;
@@ -298,9 +293,7 @@ describe('IngressClass', () => {
       ["spec.parameters.namespace: Forbidden: `parameters.scope` is set to 'Cluster'"],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
-  });
+  testCreates(def, good, rows);
 
   test('its controller is immutable', () => {
     const to = mutated(good, { 'spec.controller': 'example.com/d' });
@@ -367,9 +360,7 @@ describe('Endpoints', () => {
       ],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
-  });
+  testCreates(def, good, rows);
 });
 
 describe('EndpointSlice', () => {
@@ -431,7 +422,5 @@ describe('EndpointSlice', () => {
       ],
     ],
   ];
-  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
-    expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
-  });
+  testCreates(def, good, rows);
 });

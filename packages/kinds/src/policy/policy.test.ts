@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createErrors, decoded, kindOf, mutated, type Row, rowTitle } from '../kind-harness.ts';
+import { decoded, kindOf, type Row, testCreates } from '../kind-harness.ts';
 
 const def = kindOf('PodDisruptionBudget');
 const good = { spec: { minAvailable: 1, selector: { matchLabels: { a: 'b' } } } };
@@ -21,9 +21,7 @@ const rows: readonly Row[] = [
     ],
   ],
 ];
-test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, expected) => {
-  expect(createErrors(def, mutated(good, mutation))).toEqual(expected);
-});
+testCreates(def, good, rows);
 
 test('requirements on the label of v1beta1 selectors are dropped from other selectors', () => {
   const key = 'pdb.svc.io/deprecated-v1beta1-empty-selector-match';
