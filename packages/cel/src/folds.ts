@@ -1,5 +1,4 @@
-import { runInOnePiece } from '@wheelhouse/machinery';
-import { sortSteps } from './sort.ts';
+import { runInOnePiece, sortSteps } from '@wheelhouse/machinery';
 import type { Expr, FoldExpr, FoldName } from './syntax/ast.ts';
 import { type CallContext, noSuchOverload } from './types/functions.ts';
 import {

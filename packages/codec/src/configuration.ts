@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, member, problemText } from '@wheelhouse/machinery';
+import { type JsonObject, member, objectOf, problemText } from '@wheelhouse/machinery';
 import {
   DecodeError,
   decodeTyped,
@@ -72,7 +72,7 @@ export async function decodeConfiguration(
   if (text === '') throw new ConfigurationError('empty config data');
   try {
     const { value, duplicates, repeated = [] } = await decodeYaml(Buffer.from(text));
-    const document = isObject(value) ? value : {};
+    const document = objectOf(value);
     const isOlder = older !== undefined && member(document, 'kind') === older.kind;
     const expected = isOlder ? older : current;
     const version = versionOf(document, expected);

@@ -7,6 +7,7 @@ import {
   type JsonObject,
   type JsonValue,
   member,
+  objectOf,
   parseApiVersion,
   problemText,
   textOf,
@@ -125,7 +126,6 @@ export function reviewStatusReader(
     if (stated[0] !== kind || stated[1] !== apiVersion) {
       throw new Error(`it is a ${stated.join(' of ')}, not a ${kind} of ${apiVersion}`);
     }
-    const found = member(review, 'status');
-    return isObject(found) ? found : {};
+    return objectOf(member(review, 'status'));
   };
 }

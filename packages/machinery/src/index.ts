@@ -90,6 +90,7 @@ export {
   jsonEqualSteps,
   jsonObject,
   member,
+  objectOf,
   objectsOf,
   parseJson,
   recordIntegralFloats,

@@ -16,6 +16,7 @@ import {
   type JsonValue,
   makeDirectories,
   member,
+  objectOf,
   systemErrorCode,
 } from '@wheelhouse/machinery';
 import { CliError } from './io.ts';
@@ -123,8 +124,7 @@ function changeEntries(
   const at = entries.findIndex(
     (candidate) => isObject(candidate) && (candidate.name ?? '') === name,
   );
-  const existing = entries[at];
-  const old = isObject(existing) ? existing : {};
+  const old = objectOf(entries[at]);
   const oldBody = member(old, bodyNames[list]);
   const body = change(isObject(oldBody) ? { ...oldBody } : {});
   if (body === undefined) return entries.filter((_, index) => index !== at);

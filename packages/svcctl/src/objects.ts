@@ -76,3 +76,13 @@ export const resourceLabel = ({ kind, group }: ApiResource): string =>
 /** `deployments.apps "x"`: an object in error messages. */
 export const quotedLabel = ({ resource, group }: ApiResource, name: string): string =>
   `${withGroup(resource, group)} ${JSON.stringify(name)}`;
+
+/** Labels, annotations, or parameters in one text, sorted and complete: `a=b,c=d`, or `<none>`. */
+export function pairsText(map: JsonObject): string {
+  const names = Object.keys(map).sort();
+  return names.map((name) => `${name}=${String(map[name])}`).join(',') || '<none>';
+}
+
+/** The owner reference to an object's controller, if any. */
+export const controllerOf = (object: JsonObject): JsonObject | undefined =>
+  listAt(object, 'metadata', 'ownerReferences').find((owner) => owner['controller'] === true);

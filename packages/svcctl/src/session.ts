@@ -477,7 +477,8 @@ export function fileProblem(error: unknown): string {
   return fileProblems[code] ?? code;
 }
 
-const goDuration = (durationMs: number): string =>
+/** A time as Go prints it: `1m30s`. */
+export const goDuration = (durationMs: number): string =>
   printGoDuration(BigInt(Math.round(durationMs * 1_000_000)));
 
 /** The version of this client, for User-Agent and `version`. */

@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import { goQuoted, itemAt, problemText } from '@wheelhouse/machinery';
+import { goQuoted, itemAt, problemText, sortSteps } from '@wheelhouse/machinery';
 import type { Issue } from '../issues.ts';
-import { sortSteps } from '../sort.ts';
 import type { CallContext } from '../types/functions.ts';
 import { type Type, unwrapped } from '../types/types.ts';
 import {

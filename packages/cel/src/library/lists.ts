@@ -1,5 +1,6 @@
+import { sortSteps } from '@wheelhouse/machinery';
 import { reversed, sliced } from '../items.ts';
-import { sortSteps } from '../sort.ts';
+
 import {
   type CallContext,
   divided,

@@ -89,33 +89,44 @@ function cpuShare(metric: Stored<MetricSpec>, value: 'target' | 'current'): Json
 }
 
 /** Converts a metric of spec to the older form. */
-function metricToOlder(metric: JsonObject): JsonObject {
-  return withParts(metric, {
+const metricToOlder = (metric: JsonObject): JsonObject =>
+  withParts(metric, olderParts('target', resourceTo));
+
+/** Converts a metric of status to the older form. */
+const statusToOlder = (metric: JsonObject): JsonObject =>
+  withParts(metric, olderParts('current', currentTo));
+
+/** Converts the parts of a metric whose values are in the member `side`. */
+function olderParts(
+  side: 'target' | 'current',
+  resource: MetricPart,
+): Readonly<Record<string, MetricPart>> {
+  const amountOf = (part: JsonObject) => memberOf(part[side], 'value');
+  const averageOf = (part: JsonObject) => memberOf(part[side], 'averageValue');
+  return {
     object: (part) => ({
       target: objectAt(part, 'describedObject') ?? {},
       metricName: nameOf(part),
-      targetValue: valueOrZero(memberOf(part['target'], 'value')),
-      ...definedMembers({
-        selector: selectorOf(part),
-        averageValue: memberOf(part['target'], 'averageValue'),
-      }),
+      [`${side}Value`]: valueOrZero(amountOf(part)),
+      ...definedMembers({ selector: selectorOf(part), averageValue: averageOf(part) }),
     }),
     pods: (part) => ({
       metricName: nameOf(part),
-      targetAverageValue: valueOrZero(memberOf(part['target'], 'averageValue')),
+      [`${side}AverageValue`]: valueOrZero(averageOf(part)),
       ...definedMembers({ selector: selectorOf(part) }),
     }),
-    resource: resourceTo,
-    containerResource: resourceTo,
+    resource,
+    containerResource: resource,
     external: (part) => ({
       metricName: nameOf(part),
       ...definedMembers({
+        currentValue: side === 'current' ? valueOrZero(amountOf(part)) : undefined,
         metricSelector: selectorOf(part),
-        targetValue: memberOf(part['target'], 'value'),
-        targetAverageValue: memberOf(part['target'], 'averageValue'),
+        targetValue: side === 'target' ? amountOf(part) : undefined,
+        [`${side}AverageValue`]: averageOf(part),
       }),
     }),
-  });
+  };
 }
 
 /** Converts a metric, or a part of one. */
@@ -162,36 +173,6 @@ function annotate(object: ApiObject, key: string, value: JsonValue): void {
 
 const shaped = (type: string, items: readonly JsonValue[]): JsonObject[] =>
   items.map((item) => decodeTyped(schemaOf(`autoscaling.v1.${type}`))(item));
-
-/** Converts a metric of status to the older form. */
-function statusToOlder(metric: JsonObject): JsonObject {
-  return withParts(metric, {
-    object: (part) => ({
-      target: objectAt(part, 'describedObject') ?? {},
-      metricName: nameOf(part),
-      currentValue: valueOrZero(memberOf(part['current'], 'value')),
-      ...definedMembers({
-        selector: selectorOf(part),
-        averageValue: memberOf(part['current'], 'averageValue'),
-      }),
-    }),
-    pods: (part) => ({
-      metricName: nameOf(part),
-      currentAverageValue: valueOrZero(memberOf(part['current'], 'averageValue')),
-      ...definedMembers({ selector: selectorOf(part) }),
-    }),
-    resource: currentTo,
-    containerResource: currentTo,
-    external: (part) => ({
-      metricName: nameOf(part),
-      currentValue: valueOrZero(memberOf(part['current'], 'value')),
-      ...definedMembers({
-        metricSelector: selectorOf(part),
-        currentAverageValue: memberOf(part['current'], 'averageValue'),
-      }),
-    }),
-  });
-}
 
 const currentTo: MetricPart = ({ current, ...rest }) => ({
   ...rest,

@@ -5,9 +5,9 @@ import {
   type FieldError,
   invalid,
   invalidGo,
-  isObject,
   type JsonObject,
   type JsonValue,
+  objectOf,
   required,
   ruleErrors,
   tooLong,
@@ -183,10 +183,7 @@ function* validateBasic(basic: Stored<BasicDevice>, path: string): Generator<voi
   return [
     ...(yield* flatMapSteps(attributes, ([name, value]) => {
       const field = `${path}.attributes[${shortened(name)}]`;
-      return [
-        ...validateDeviceName(name, field),
-        ...validateAttribute(isObject(value) ? value : {}, field),
-      ];
+      return [...validateDeviceName(name, field), ...validateAttribute(objectOf(value), field)];
     })),
     ...(yield* flatMapSteps(capacity, (name) =>
       validateDeviceName(name, `${path}.capacity[${shortened(name)}]`),

@@ -95,6 +95,11 @@ export function definedMembers(
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }
 
+/** Returns the value if it is an object; otherwise an empty object. */
+export function objectOf(value: JsonValue | undefined): JsonObject {
+  return isObject(value) ? value : {};
+}
+
 /** Returns the value if it is a string; otherwise an empty string. */
 export function textOf(value: JsonValue | undefined): string {
   return typeof value === 'string' ? value : '';

@@ -61,20 +61,26 @@ export function smallest(first: number, others: Iterable<number>): number {
 /** Number of items that are sorted or merged in one step. */
 const runLength = 250;
 
-/** Returns a sorted copy of a long list, produced in steps by a stable merge sort (TRUST-2). */
+/**
+ * Returns a sorted copy of a long list, produced in steps by a stable merge sort (TRUST-2) of
+ * n log n comparisons, which may throw.
+ * @param isStepOver whether to yield before the next run
+ */
 export function* sortSteps<Item>(
-  items: readonly Item[],
+  items: { readonly length: number; slice(from: number, to: number): Item[] },
   compare: (left: Item, right: Item) => number,
+  isStepOver: () => boolean = () => true,
 ): Generator<void, Item[]> {
+  const order = { compare, isStepOver };
   let runs: Item[][] = [];
   for (let at = 0; at < items.length; at += runLength) {
-    runs.push(items.slice(at, at + runLength).sort(compare));
-    yield;
+    if (isStepOver()) yield;
+    runs.push(items.slice(at, Math.min(at + runLength, items.length)).sort(compare));
   }
   while (runs.length > 1) {
     const longer: Item[][] = [];
     for (let at = 0; at < runs.length; at += 2) {
-      longer.push(yield* mergeRuns(runs[at] ?? [], runs[at + 1] ?? [], compare));
+      longer.push(yield* mergeRuns(runs[at] ?? [], runs[at + 1] ?? [], order));
     }
     runs = longer;
   }
@@ -84,8 +90,12 @@ export function* sortSteps<Item>(
 function* mergeRuns<Item>(
   left: readonly Item[],
   right: readonly Item[],
-  compare: (left: Item, right: Item) => number,
+  order: {
+    readonly compare: (left: Item, right: Item) => number;
+    readonly isStepOver: () => boolean;
+  },
 ): Generator<void, Item[]> {
+  const { compare, isStepOver } = order;
   const merged: Item[] = [];
   let rightAt = 0;
   for (const item of left) {
@@ -93,10 +103,10 @@ function* mergeRuns<Item>(
       const earlier = itemAt(right, rightAt);
       if (compare(item, earlier) <= 0) break;
       merged.push(earlier);
-      if (merged.length % runLength === 0) yield;
+      if (merged.length % runLength === 0 && isStepOver()) yield;
     }
     merged.push(item);
-    if (merged.length % runLength === 0) yield;
+    if (merged.length % runLength === 0 && isStepOver()) yield;
   }
   appendAll(merged, right.slice(rightAt));
   return merged;

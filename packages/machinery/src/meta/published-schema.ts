@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import { isObject, type JsonObject, type JsonValue, objectOf } from '../base/json.ts';
 
 /**
  * Reads the schemas of a published OpenAPI v3 document (`components.schemas`), as clients do. All
@@ -29,8 +29,7 @@ export function schemaOfKind(
 /** Resolves a reference, either a plain one or an `allOf` with one element. */
 export function dereference(schemas: JsonObject, schema: JsonObject): JsonObject {
   const name = refOf(schema);
-  const target = name === undefined ? schema : schemas[name];
-  return isObject(target) ? target : {};
+  return objectOf(name === undefined ? schema : schemas[name]);
 }
 
 function refOf(schema: JsonObject): string | undefined {
@@ -55,7 +54,7 @@ export function itemOf(schemas: JsonObject, schema: JsonObject): JsonObject {
 
 /** Returns the properties of an object, by name. */
 export function propertiesOf(schema: JsonObject): JsonObject {
-  return isObject(schema.properties) ? schema.properties : {};
+  return objectOf(schema.properties);
 }
 
 /**

@@ -11,6 +11,7 @@ import {
   type Logger,
   type MaybePromise,
   member,
+  objectOf,
   runInSlices,
   StatusError,
   Stride,
@@ -178,7 +179,7 @@ function* convertOpenApi(parts: OpenApiParts): Generator<void, JsonObject> {
 }
 
 function pathItem(item: JsonValue, parts: OpenApiParts): JsonObject {
-  const from = isObject(item) ? item : {};
+  const from = objectOf(item);
   const operations = methods.flatMap((method) => {
     const operation = member(from, method);
     return isObject(operation) ? [[method, operationOf(operation, parts)] as const] : [];
@@ -198,8 +199,8 @@ function operationOf(from: JsonObject, parts: OpenApiParts): JsonObject {
   });
   const content = (types: JsonValue | undefined, schema: JsonValue) =>
     Object.fromEntries(stringsOf(types).map((type) => [type, { schema: schemaOf(schema) }]));
-  const responses = Object.entries(objectOf(from, 'responses')).map(([code, response]) => {
-    const { description = '', schema } = isObject(response) ? response : {};
+  const responses = Object.entries(objectOf(member(from, 'responses'))).map(([code, response]) => {
+    const { description = '', schema } = objectOf(response);
     const payload = schema === undefined ? {} : { content: content(from['produces'], schema) };
     return [code, code.startsWith('x-') ? response : { description, ...payload }] as const;
   });
@@ -269,7 +270,7 @@ function* schemaSteps(value: JsonValue, stride: Stride): Generator<void, JsonVal
     return items;
   }
   const copy: JsonObject = {};
-  for (const [name, child] of Object.entries(isObject(value) ? value : {})) {
+  for (const [name, child] of Object.entries(objectOf(value))) {
     if (child !== undefined) setMember(copy, name, yield* schemaSteps(child, stride));
     if (stride.isOver) yield;
   }
@@ -287,11 +288,6 @@ function withComponent(original: JsonValue, copy: JsonObject): JsonObject {
 
 function extensionsOf(from: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(from).filter(([name]) => name.startsWith('x-')));
-}
-
-function objectOf(from: JsonObject, name: string): JsonObject {
-  const value = member(from, name);
-  return isObject(value) ? value : {};
 }
 
 function listOf(from: JsonObject, name: string): readonly JsonValue[] {
@@ -345,7 +341,7 @@ export class MergedOpenApi {
   async answerIndex(call: AuthorizedCall): Promise<boolean> {
     const remote = await this.#remote.index();
     const own = await this.#decoded(await documentsOf(call.context).index());
-    const paths: JsonObject = { ...(isObject(own['paths']) ? own['paths'] : {}) };
+    const paths: JsonObject = { ...objectOf(own['paths']) };
     for (const [name, serverRelativeURL] of remote) setMember(paths, name, { serverRelativeURL });
     for (const [name, { document }] of await this.#convertedDocuments()) {
       setMember(paths, name, { serverRelativeURL: documentUrl(name, document.digest) });

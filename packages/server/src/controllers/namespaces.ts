@@ -5,8 +5,8 @@ import {
   type Dialect,
   errorText,
   formatTime,
-  isObject,
   type JsonObject,
+  objectOf,
   objectsOf,
 } from '@wheelhouse/machinery';
 import { followBeside } from '../registry/caches.ts';
@@ -186,7 +186,7 @@ async function finalize(options: Options, { name, uid }: RemovedNamespace): Prom
   const at = { def: options.namespaces, namespace: '', name, subresource: 'finalize' };
   await options.writer.change(at, (object) => {
     if (object.metadata.uid !== uid) return object;
-    const spec = isObject(object.spec) ? object.spec : {};
+    const spec = objectOf(object.spec);
     const before = Array.isArray(spec.finalizers) ? spec.finalizers : [];
     const finalizers = before.filter((finalizer) => finalizer !== options.finalizer);
     object.spec = { ...spec, finalizers };
@@ -203,7 +203,7 @@ async function report(options: Options, at: { name: string; remaining: Remaining
     subresource: 'status',
   };
   await options.writer.change(target, (object) => {
-    const status: JsonObject = isObject(object.status) ? object.status : {};
+    const status: JsonObject = objectOf(object.status);
     const before = objectsOf(status.conditions);
     const conditions = conditionsOf(at.remaining).map((condition) => {
       const same = before.find((existing) => existing.type === condition.type);

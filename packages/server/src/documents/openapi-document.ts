@@ -9,7 +9,7 @@ import {
   structFacts,
   type VersionDef,
 } from '@wheelhouse/kinds';
-import { type Dialect, type GroupVersion, isObject, type JsonObject } from '@wheelhouse/machinery';
+import { type Dialect, type GroupVersion, type JsonObject, objectOf } from '@wheelhouse/machinery';
 import { resolved, type Schema } from '@wheelhouse/schema';
 import { objectText, sortedPieces } from './json-text.ts';
 import {
@@ -307,7 +307,7 @@ function customDefinition(
   }
   const json = inlineJson(context, schema);
   const properties = {
-    ...(isObject(json['properties']) ? json['properties'] : {}),
+    ...objectOf(json['properties']),
     ...objectMembers(context),
   };
   return { ...json, type: 'object', properties, ...kindJson(kind) };

@@ -8,6 +8,7 @@ import {
   type JsonValue,
   jsonEqual,
   member,
+  objectOf,
   problemText,
   runInOnePiece,
   setMember,
@@ -80,14 +81,12 @@ export function parseJsonPatch(body: JsonValue): readonly JsonPatchOperation[] {
     const message = `The allowed maximum operations in a JSON patch is ${jsonPatchOperationsMax}, got ${body.length}`;
     throw new PatchError('too-many', message);
   }
-  return body
-    .map((operation) => (isObject(operation) ? operation : {}))
-    .map((operation) => ({
-      op: textMember(operation, 'op') ?? 'unknown',
-      path: textMember(operation, 'path'),
-      from: textMember(operation, 'from'),
-      value: member(operation, 'value'),
-    }));
+  return body.map(objectOf).map((operation) => ({
+    op: textMember(operation, 'op') ?? 'unknown',
+    path: textMember(operation, 'path'),
+    from: textMember(operation, 'from'),
+    value: member(operation, 'value'),
+  }));
 }
 
 function misfit(value: JsonValue, type: string): PatchError {

@@ -1,6 +1,6 @@
 import { type ApiResource, toYaml } from '@wheelhouse/client';
 import { loadKindSchema } from '@wheelhouse/kinds';
-import { apiVersionOf, isObject, type JsonObject } from '@wheelhouse/machinery';
+import { apiVersionOf, type JsonObject, objectOf } from '@wheelhouse/machinery';
 import type { Schema } from '@wheelhouse/schema';
 import {
   mergePatchBetween,
@@ -79,7 +79,7 @@ export function holdsSecrets({ group, kind }: ApiResource): boolean {
 }
 
 function checkIdentity(patch: JsonObject): void {
-  const metadata = isObject(patch['metadata']) ? patch['metadata'] : {};
+  const metadata = objectOf(patch['metadata']);
   const changesIdentity =
     Object.hasOwn(patch, 'apiVersion') ||
     Object.hasOwn(patch, 'kind') ||

@@ -13,8 +13,7 @@ import {
   parseIpAddress,
 } from '@wheelhouse/machinery';
 import { CliError } from '../io.ts';
-import { listAt, nameOf, objectAt, textAt } from '../objects.ts';
-import { pairsText } from './metadata.ts';
+import { listAt, nameOf, objectAt, pairsText, textAt } from '../objects.ts';
 import { longTime } from './pod-template.ts';
 import type { RelatedDescriber } from './related.ts';
 

@@ -31,14 +31,6 @@ export function annotationLines(object: JsonObject, title = 'Annotations'): stri
   return valueLines(title, texts);
 }
 
-/** Labels, annotations, or parameters in one text, complete: `a=b,c=d`. */
-export function pairsText(map: JsonObject): string {
-  const pairs = Object.keys(map)
-    .sort()
-    .map((key) => `${key}=${String(map[key])}`);
-  return pairs.length === 0 ? '<none>' : pairs.join(',');
-}
-
 /** A line, or its first `lengthMax` bytes. */
 export function shortened(line: string, lengthMax: number): string {
   const bytes = Buffer.from(line);

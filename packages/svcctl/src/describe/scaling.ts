@@ -1,7 +1,7 @@
 import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
-import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
+import { listAt, nameOf, namespaceOf, objectAt, pairsText, textAt } from '../objects.ts';
 import { selectorText } from '../rollout/workloads.ts';
-import { metadataLines, pairsText } from './metadata.ts';
+import { metadataLines } from './metadata.ts';
 import { longTime } from './pod-template.ts';
 import type { RelatedDescriber } from './related.ts';
 import { headLines } from './tabs.ts';

@@ -1,9 +1,18 @@
 import { type Dialect, humanDuration, isObject, type JsonObject } from '@wheelhouse/machinery';
-import { listAt, nameOf, namespaceOf, objectAt, textAt, textsAt, valueAt } from '../objects.ts';
-import { metadataLines, pairsText } from './metadata.ts';
+import {
+  listAt,
+  nameOf,
+  namespaceOf,
+  objectAt,
+  pairsText,
+  textAt,
+  textsAt,
+  valueAt,
+} from '../objects.ts';
+import { metadataLines } from './metadata.ts';
 import { conditionRows, longTime } from './pod-template.ts';
 import type { RelatedDescriber } from './related.ts';
-import { valueLines } from './tabs.ts';
+import { optional, valueLines } from './tabs.ts';
 import { dataSourceLines, sourceLines } from './volumes.ts';
 
 /** The short names of access modes, in kubectl's order. */
@@ -144,7 +153,6 @@ const describeClass: RelatedDescriber = (object, { dialect }) => {
   );
   const expands = object['allowVolumeExpansion'];
   const options = textsAt(object, 'mountOptions');
-  const optional = (title: string, text: string) => (text === '' ? [] : [`${title}:\t${text}`]);
   return [
     `Name:\t${nameOf(object)}`,
     `IsDefaultClass:\t${isDefault ? 'Yes' : 'No'}`,

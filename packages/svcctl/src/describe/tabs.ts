@@ -34,6 +34,10 @@ export function valueLines(title: string, values: readonly string[]): string[] {
   return values.map((value, at) => (at === 0 ? `${title}:\t${value}` : `\t${value}`));
 }
 
+/** A title with a text; no line if the text is empty. */
+export const optional = (title: string, text: string): string[] =>
+  text === '' ? [] : [`${title}:\t${text}`];
+
 /** A title with the sorted members of a map, one per line. */
 export const valuePairs = (title: string, map: JsonObject, separator: string): string[] =>
   valueLines(

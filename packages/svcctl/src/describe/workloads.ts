@@ -7,7 +7,15 @@ import {
   type JsonValue,
   member,
 } from '@wheelhouse/machinery';
-import { listAt, nameOf, namespaceOf, objectAt, textAt, valueAt } from '../objects.ts';
+import {
+  controllerOf,
+  listAt,
+  nameOf,
+  namespaceOf,
+  objectAt,
+  textAt,
+  valueAt,
+} from '../objects.ts';
 import { isSameTemplate, selectorText } from '../rollout/workloads.ts';
 import { metadataLines } from './metadata.ts';
 import {
@@ -20,21 +28,11 @@ import {
   tolerationLines,
 } from './pod-template.ts';
 import type { RelatedDescriber, RelatedObjects } from './related.ts';
-import { valuePairs } from './tabs.ts';
+import { optional, valuePairs } from './tabs.ts';
 import { volumeBlock } from './volumes.ts';
 
 const numberAt = (object: JsonObject, ...path: readonly string[]): number =>
   Number(valueAt(object, ...path) ?? 0);
-
-/** A title with a text; no line if the text is empty. */
-const optional = (title: string, text: string): string[] =>
-  text === '' ? [] : [`${title}:\t${text}`];
-
-function controllerOf(object: JsonObject): JsonObject | undefined {
-  return listAt(object, 'metadata', 'ownerReferences').find(
-    (owner) => owner['controller'] === true,
-  );
-}
 
 /** The line of the controller that owns an object, if any. */
 function controlledBy(object: JsonObject): string[] {

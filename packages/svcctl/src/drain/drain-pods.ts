@@ -1,12 +1,13 @@
 import { ApiError } from '@wheelhouse/client';
 import type { JsonObject } from '@wheelhouse/machinery';
-import { printGoDuration } from '@wheelhouse/schema';
 import { dryRunOf, dryRunSuffix } from '../apply/writes.ts';
 import { isNotFound } from '../deletion.ts';
 import { CliError } from '../io.ts';
-import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
+import { controllerOf, listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
 import { listObjects, pageLimit, type Target, targetOf, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
+import { goDuration } from '../session.ts';
+import { hasEnded } from '../streams/pods.ts';
 
 const retryMs = 5_000;
 const pollMs = 1_000;
@@ -78,7 +79,7 @@ async function evictPod(removal: Removal, pod: JsonObject, target: Target): Prom
     session.io.out(`evicting pod ${namespace}/${name}${dryRunSuffix(session)}\n`);
     if (isTimedOut(removal)) {
       throw new CliError(
-        `error when evicting ${label}: global timeout reached: ${durationText(removal.timeoutMs)}`,
+        `error when evicting ${label}: global timeout reached: ${goDuration(removal.timeoutMs)}`,
       );
     }
     const outcome = await tryEviction(session, target);
@@ -182,8 +183,6 @@ async function waitUntilGone(removal: Removal, pod: JsonObject, target: Target):
   }
 }
 
-const durationText = (ms: number): string => printGoDuration(BigInt(Math.round(ms * 1_000_000)));
-
 /** The Pods that a drain removes from a node, and messages about the node's Pods. */
 interface PodsToDrain {
   readonly pods: readonly JsonObject[];
@@ -247,12 +246,6 @@ async function checkPod(session: Session, pod: JsonObject, mirror: string): Prom
   return checkController(session, pod);
 }
 
-const isFinished = (pod: JsonObject): boolean =>
-  ['Succeeded', 'Failed'].includes(textAt(pod, 'status', 'phase'));
-
-const controllerOf = (pod: JsonObject): JsonObject | undefined =>
-  listAt(pod, 'metadata', 'ownerReferences').find((owner) => owner.controller === true);
-
 /** Whether a Pod has been terminating for longer than `--skip-wait-for-delete-timeout`. */
 function isLongDeleted(session: Session, pod: JsonObject): boolean {
   const seconds = session.flags.integer('skip-wait-for-delete-timeout') ?? 0;
@@ -264,7 +257,7 @@ function isLongDeleted(session: Session, pod: JsonObject): boolean {
 /** Keeps Pods of DaemonSets, whose controller would recreate them, unless the DaemonSet is gone. */
 async function checkDaemonSet(session: Session, pod: JsonObject): Promise<DrainDecision> {
   const owner = controllerOf(pod);
-  if (owner === undefined || owner.kind !== 'DaemonSet' || isFinished(pod)) return removable;
+  if (owner === undefined || owner.kind !== 'DaemonSet' || hasEnded(pod)) return removable;
   const resource = await session.resourceOfKind('DaemonSet');
   const target = { resource, namespace: namespaceOf(pod), name: textAt(owner, 'name') };
   try {
@@ -281,13 +274,12 @@ async function checkDaemonSet(session: Session, pod: JsonObject): Promise<DrainD
 
 function checkLocalStorage(session: Session, pod: JsonObject): DrainDecision {
   const isLocal = listAt(pod, 'spec', 'volumes').some((volume) => volume.emptyDir !== undefined);
-  if (!isLocal || isFinished(pod) || session.flags.boolean('delete-emptydir-data'))
-    return removable;
+  if (!isLocal || hasEnded(pod) || session.flags.boolean('delete-emptydir-data')) return removable;
   return failure('Pods with local storage (use --delete-emptydir-data to override)');
 }
 
 function checkController(session: Session, pod: JsonObject): DrainDecision {
-  if (isFinished(pod) || controllerOf(pod) !== undefined) return removable;
+  if (hasEnded(pod) || controllerOf(pod) !== undefined) return removable;
   return session.flags.boolean('force')
     ? warning('deleting Pods that declare no controller', true)
     : failure('cannot delete Pods that declare no controller (use --force to override)');

@@ -4,6 +4,7 @@ import {
   type JsonObject,
   type JsonValue,
   member,
+  objectOf,
   propertiesOf,
 } from '@wheelhouse/machinery';
 import { CliError } from '../io.ts';
@@ -288,11 +289,10 @@ class Definitions {
   #inner(schema: JsonObject): JsonObject | undefined {
     const { $ref, additionalProperties, items } = schema;
     if (typeof $ref === 'string') {
-      const target = member(this.#schemas, $ref.slice($ref.lastIndexOf('/') + 1));
-      return isObject(target) ? target : {};
+      return objectOf(member(this.#schemas, $ref.slice($ref.lastIndexOf('/') + 1)));
     }
     const form = formOf(schema);
-    if (form === 'list') return isObject(items) ? items : {};
+    if (form === 'list') return objectOf(items);
     if (form === 'map' && isObject(additionalProperties)) return additionalProperties;
     // The values of an untyped map have its description.
     if (form === 'map') return { description: descriptionOf(schema) };

@@ -7,7 +7,7 @@ import {
   type JsonValue,
 } from '@wheelhouse/machinery';
 import type { FlagSpec } from '../flags.ts';
-import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
+import { listAt, nameOf, namespaceOf, objectAt, pairsText, textAt } from '../objects.ts';
 import { type Color, type Paint, withoutControls } from '../terminal.ts';
 
 /** A table from the server, or one that svcctl builds from objects. */
@@ -93,7 +93,7 @@ export function tableLines(table: ObjectTable, options: TableOptions): string[][
       ...(options.withNamespace ? [namespaceOf(object)] : []),
       ...visibleColumns.map((index) => cellText(cells[index])),
       ...options.labelColumns.map((label) => textAt(labels, label)),
-      ...(options.withLabels ? [labelsText(labels)] : []),
+      ...(options.withLabels ? [pairsText(labels)] : []),
     ]);
   }
   return lines;
@@ -104,14 +104,6 @@ function cellText(value: JsonValue | undefined): string {
   if (typeof value !== 'string') return goPlain(value);
   const end = value.search(/[\n\r\f]/);
   return end < 0 ? value : `${value.slice(0, end)}...`;
-}
-
-/** `a=b,c=d`, or `<none>`. */
-function labelsText(labels: JsonObject): string {
-  const pairs = Object.keys(labels)
-    .sort()
-    .map((name) => `${name}=${String(labels[name])}`);
-  return pairs.length === 0 ? '<none>' : pairs.join(',');
 }
 
 /** Styles a cell for a terminal without changing its width. */

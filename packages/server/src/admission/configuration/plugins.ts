@@ -18,6 +18,7 @@ import {
   type JsonValue,
   member,
   notSupported,
+  objectOf,
   objectsOf,
   required,
   textOf,
@@ -268,8 +269,7 @@ const limits = {
 async function readImagePolicy(text: string | undefined): Promise<ImagePolicySettings> {
   if (text === undefined) throw new ConfigurationError('no config specified');
   const whole = await decodePlain(text);
-  const settings = member(whole, 'imagePolicy');
-  const policy = isObject(settings) ? settings : {};
+  const policy = objectOf(member(whole, 'imagePolicy'));
   const time = (name: keyof typeof limits) => timeOf(member(policy, name), limits[name]);
   const retryBackoffMs = time('retryBackoff');
   return {

@@ -13,10 +13,8 @@ import {
   duplicate,
   type FieldError,
   invalid,
-  isObject,
-  type JsonObject,
-  type JsonValue,
   member,
+  objectOf,
   repeats,
   textOf,
   textsOf,
@@ -114,8 +112,4 @@ function checkExempted(name: (typeof exempted)[number], names: readonly string[]
     if (problems.length > 0) return [invalid(path, exemption, problems.join(', '))];
     return isRepeated[index] === true ? [duplicate(path, exemption)] : [];
   });
-}
-
-function objectOf(value: JsonValue | undefined): JsonObject {
-  return isObject(value) ? value : {};
 }

@@ -3,10 +3,10 @@ import {
   type ApiObject,
   compileLabelSelector,
   type Dialect,
-  isObject,
   type JsonValue,
   type LabelSelection,
   notFound,
+  objectOf,
   objectsOf,
   stringsOf,
 } from '@wheelhouse/machinery';
@@ -196,7 +196,7 @@ function fitsResource(pattern: string, { resource }: ResourceFact, subresource: 
 
 /** Reads a selector from an object; an absent one selects everything. */
 export function selectorOf(value: JsonValue | undefined): LabelSelection {
-  return compileLabelSelector(isObject(value) ? value : {});
+  return compileLabelSelector(objectOf(value));
 }
 
 const isEmpty = ({ requirements }: LabelSelection) => requirements.length === 0;

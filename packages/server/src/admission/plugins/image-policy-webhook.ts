@@ -3,8 +3,8 @@ import { objectsAt, textAt } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   createExpiringCache,
-  isObject,
   type JsonObject,
+  objectOf,
   textOf,
   type WaitingClient,
   webhookBody,
@@ -115,7 +115,7 @@ const readStatus = reviewStatusReader(
 /** The verdict of an answer; without a status, the images may not run, as in kube-apiserver. */
 function verdictOf(answer: JsonObject, apiVersion: string): Verdict {
   const { allowed, reason, auditAnnotations } = readStatus(answer, apiVersion);
-  const annotations = isObject(auditAnnotations) ? auditAnnotations : {};
+  const annotations = objectOf(auditAnnotations);
   return {
     allowed: allowed === true,
     reason: textOf(reason),

@@ -2,9 +2,9 @@ import type { Value } from '@wheelhouse/cel';
 import { versionNamed } from '@wheelhouse/kinds';
 import {
   type ApiObject,
-  isObject,
   type JsonObject,
   notFound,
+  objectOf,
   parseApiVersion,
   StatusError,
 } from '@wheelhouse/machinery';
@@ -274,6 +274,6 @@ export class PolicySubject {
       ...metadata
     } = namespaceObject.metadata;
     const { spec, status } = namespaceObject;
-    return { metadata, spec: isObject(spec) ? spec : {}, status: isObject(status) ? status : {} };
+    return { metadata, spec: objectOf(spec), status: objectOf(status) };
   }
 }

@@ -3,9 +3,9 @@ import { type PemBlock, pemBlocks, pemBytes } from '@wheelhouse/codec';
 import type { ResourceDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
-  isObject,
   type JsonObject,
   jsonEqual,
+  objectOf,
   pendingPromise,
   stringsOf,
   textOf,
@@ -91,7 +91,7 @@ export function startAuthenticationTrust(
 
 function dataOf(object: ApiObject | undefined): JsonObject {
   const data = object?.['data'];
-  return isObject(data) ? data : {};
+  return objectOf(data);
 }
 
 /** The desired content of the ConfigMap: its current entries and this server's, deduplicated. */

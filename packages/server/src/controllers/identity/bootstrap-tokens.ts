@@ -3,9 +3,9 @@ import type { ResourceDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   type Dialect,
-  isObject,
   type JsonObject,
   jsonEqual,
+  objectOf,
   smallest,
 } from '@wheelhouse/machinery';
 import {
@@ -96,7 +96,7 @@ export const clusterInfoName = 'cluster-info';
 const signaturePrefix = 'jws-kubeconfig-';
 
 function dataOf(object: ApiObject): JsonObject {
-  return isObject(object.data) ? object.data : {};
+  return objectOf(object.data);
 }
 
 /** The ConfigMap's data with exactly the signatures it should have. */

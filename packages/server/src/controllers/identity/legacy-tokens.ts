@@ -5,10 +5,10 @@ import {
   background,
   type Clock,
   type Dialect,
-  isObject,
   type JsonObject,
   jsonEqual,
   type Logger,
+  objectOf,
 } from '@wheelhouse/machinery';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import type { EntryIndex } from '../../watchcache/entry.ts';
@@ -208,7 +208,7 @@ function filledSecret(
 ): ApiObject {
   const { dialect, issue, caPem, serviceAccount } = options;
   const { name: secretName = '', namespace = '' } = secret.metadata;
-  const data = isObject(secret.data) ? secret.data : {};
+  const data = objectOf(secret.data);
   const token = data['token'] || base64(issue({ namespace, secretName, serviceAccount }));
   const authority = caPem === undefined ? {} : { 'ca.crt': base64(caPem) };
   const uid = { [dialect.label('service-account.uid')]: serviceAccount.uid };

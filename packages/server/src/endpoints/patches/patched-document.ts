@@ -8,6 +8,7 @@ import {
   type JsonValue,
   member,
   normalizeApiVersion,
+  objectOf,
   parseApiVersion,
   Stride,
   setMember,
@@ -167,8 +168,7 @@ const stepsOf = (pointer: string) =>
 function touch(root: JsonObject, pointer: string): JsonObject {
   let at = root;
   for (const name of stepsOf(pointer).slice(0, -1)) {
-    const existing = member(at, name);
-    const next: JsonObject = isObject(existing) ? existing : {};
+    const next: JsonObject = objectOf(member(at, name));
     setMember(at, name, next);
     at = next;
   }

@@ -17,6 +17,7 @@ import {
   jsonEqual,
   jsonObject,
   member,
+  objectOf,
   runAtPace,
   setMember,
   stringsOf,
@@ -79,20 +80,20 @@ async function accessReview(
   object: ApiObject,
   { user, admit }: { user: UserInfo | 'named'; admit: () => Promise<void> },
 ): Promise<JsonObject> {
-  const spec = objectAt(object, 'spec');
+  const spec = objectOf(member(object, 'spec'));
   if (call.context.reviews.selectors === 'omitted') {
-    const resource = objectAt(spec, 'resourceAttributes');
+    const resource = objectOf(member(spec, 'resourceAttributes'));
     delete resource['fieldSelector'];
     delete resource['labelSelector'];
   }
   refuseInvalid(call, [
     ...validateAccess(spec, { named: user === 'named' }),
-    ...validateReviewSelectors(objectAt(spec, 'resourceAttributes')),
+    ...validateReviewSelectors(objectOf(member(spec, 'resourceAttributes'))),
     ...validatePlace(call, object, spec),
   ]);
   await admit();
   const plain = attributesOf(spec, user === 'named' ? userOf(spec) : user);
-  const selectors = reviewSelectors(objectAt(spec, 'resourceAttributes'));
+  const selectors = reviewSelectors(objectOf(member(spec, 'resourceAttributes')));
   const attributes = { ...plain, ...selectors.attributes };
   const { decision, reason, error } = await call.context.reviews.decide(attributes);
   const problems = [...(error === undefined ? [] : [error]), ...selectors.problems];
@@ -126,7 +127,7 @@ function validateAccess(spec: JsonObject, { named }: { named: boolean }): FieldE
 /** The non-resource attributes of a review, as Go prints them. */
 function invalidPath(value: JsonValue, why: string): FieldError {
   const field = 'spec.nonResourceAttributes';
-  const attributes = isObject(value) ? value : {};
+  const attributes = objectOf(value);
   const [path, verb] = ['path', 'verb'].map((name) => JSON.stringify(textAt(attributes, name)));
   const shown = `authorization.NonResourceAttributes{Path:${path}, Verb:${verb}}`;
   return { type: 'FieldValueInvalid', field, message: `Invalid value: ${shown}: ${why}` };
@@ -139,7 +140,7 @@ function validatePlace(call: ApiCall, object: ApiObject, spec: JsonObject): Fiel
   const errors: FieldError[] = [];
   const path = member(spec, 'nonResourceAttributes') ?? null;
   const resource = member(spec, 'resourceAttributes') ?? null;
-  const reviewedNamespace = textAt(objectAt(spec, 'resourceAttributes'), 'namespace');
+  const reviewedNamespace = textAt(objectOf(member(spec, 'resourceAttributes')), 'namespace');
   if (!jsonEqual(withoutNulls(jsonObject(rest)), {})) {
     const why = isLocal ? 'must be empty except for namespace' : 'must be empty';
     errors.push(invalid('metadata', jsonObject(rest), why));
@@ -168,8 +169,8 @@ function refuseInvalid(call: ApiCall, errors: readonly FieldError[]): void {
 }
 
 function attributesOf(spec: JsonObject, user: UserInfo): Attributes {
-  const resource = objectAt(spec, 'resourceAttributes');
-  const path = objectAt(spec, 'nonResourceAttributes');
+  const resource = objectOf(member(spec, 'resourceAttributes'));
+  const path = objectOf(member(spec, 'nonResourceAttributes'));
   const isResourceRequest = isObject(member(spec, 'resourceAttributes'));
   return {
     user,
@@ -188,7 +189,7 @@ function attributesOf(spec: JsonObject, user: UserInfo): Attributes {
 
 function userOf(spec: JsonObject): UserInfo {
   const extra: Record<string, readonly string[]> = Object.create(null);
-  for (const [name, values] of Object.entries(objectAt(spec, 'extra')))
+  for (const [name, values] of Object.entries(objectOf(member(spec, 'extra'))))
     extra[name] = stringsOf(values);
   return {
     name: textAt(spec, 'user'),
@@ -204,7 +205,7 @@ async function rulesReview(
   object: ApiObject,
   admit: () => Promise<void>,
 ): Promise<JsonObject> {
-  const namespace = textAt(objectAt(object, 'spec'), 'namespace');
+  const namespace = textAt(objectOf(member(object, 'spec')), 'namespace');
   if (namespace === '') throw badRequest('no namespace on request');
   await admit();
   const found = await call.context.reviews.rulesFor(call.user, namespace);
@@ -267,7 +268,7 @@ async function tokenReview(
   object: ApiObject,
   admit: () => Promise<void>,
 ): Promise<JsonObject> {
-  const spec = objectAt(object, 'spec');
+  const spec = objectOf(member(object, 'spec'));
   const token = textAt(spec, 'token');
   if (token === '') throw badRequest('token is required for TokenReview in authentication');
   await admit();
@@ -305,11 +306,6 @@ function shownUser({ name, uid, groups, extra }: UserInfo): JsonObject {
     ...(groups.length === 0 ? {} : { groups: [...groups] }),
     ...(Object.keys(shownExtra).length === 0 ? {} : { extra: shownExtra }),
   };
-}
-
-function objectAt(object: JsonObject, name: string): JsonObject {
-  const value = member(object, name);
-  return isObject(value) ? value : {};
 }
 
 function stringsAt(object: JsonObject, name: string): readonly string[] {

@@ -5,8 +5,8 @@ import {
   conflict,
   type FieldError,
   invalidObject,
-  isObject,
   notSupported,
+  objectOf,
   required,
 } from '@wheelhouse/machinery';
 import { sendValue, successStatus } from '../../answer/respond.ts';
@@ -79,7 +79,7 @@ async function bind(
 
 /** The node that a Binding names. An invalid one is a 422, where kube-apiserver answers 500. */
 function nodeOf(binding: ApiObject): string {
-  const target = isObject(binding.target) ? binding.target : {};
+  const target = objectOf(binding.target);
   const [kind, name] = [target.kind ?? '', target.name];
   const errors: FieldError[] = [];
   if (kind !== '' && kind !== 'Node') {
@@ -116,7 +116,7 @@ function bound(
   { binding, node, dryRun }: { binding: ApiObject; node: string; dryRun: boolean },
 ): ApiObject {
   checkPreconditions(call, pod, { binding, dryRun });
-  const spec = isObject(pod.spec) ? pod.spec : {};
+  const spec = objectOf(pod.spec);
   const { name } = call.target;
   const { group, resource } = groupResourceOf(call.target.def);
   const refuse = (why: string) =>

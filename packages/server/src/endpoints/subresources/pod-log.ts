@@ -6,11 +6,11 @@ import {
   forbiddenField,
   invalid,
   invalidObject,
-  isObject,
   type JsonObject,
   member,
   notFound,
   notSupported,
+  objectOf,
   parseGoTime,
   problemText,
   StatusError,
@@ -129,7 +129,7 @@ async function podSpec({ context, target }: ApiCall): Promise<JsonObject> {
   const entry = await context.registry.caches.of(target.def).get(key, undefined);
   if (entry === undefined) throw notFound(groupResourceOf(target.def), target.name);
   const { spec } = decodeEntry(entry);
-  return isObject(spec) ? spec : {};
+  return objectOf(spec);
 }
 
 /** `exec`, `attach`, and `portforward`: streams that the kubelet of the Pod's node serves. */

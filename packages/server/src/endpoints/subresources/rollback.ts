@@ -6,7 +6,7 @@ import {
   type FieldError,
   invalid,
   invalidObject,
-  isObject,
+  objectOf,
   required,
   textMembers,
   validateAnnotations,
@@ -68,7 +68,7 @@ const annotationsOf = (rollback: ApiObject): Record<string, string> =>
 function rolledBack(deployment: ApiObject, rollback: ApiObject): ApiObject {
   const annotations = { ...deployment.metadata.annotations, ...annotationsOf(rollback) };
   if (Object.keys(annotations).length > 0) deployment.metadata.annotations = annotations;
-  const spec = isObject(deployment['spec']) ? deployment['spec'] : {};
+  const spec = objectOf(deployment['spec']);
   const rollbackTo = { ...objectAt(rollback, 'rollbackTo') };
   return { ...deployment, spec: { ...spec, rollbackTo } };
 }

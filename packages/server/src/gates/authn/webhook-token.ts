@@ -4,10 +4,10 @@ import {
   type Clock,
   createExpiringCache,
   type Dialect,
-  isObject,
   type JsonObject,
   type JsonValue,
   type MaybePromise,
+  objectOf,
   stringsOf,
   textOf,
   type UserInfo,
@@ -198,9 +198,9 @@ function verdictOf(
 }
 
 function userOf(value: JsonValue | undefined): UserInfo {
-  const userInfo = isObject(value) ? value : {};
+  const userInfo = objectOf(value);
   const extra: Record<string, readonly string[]> = Object.create(null);
-  const more = isObject(userInfo['extra']) ? userInfo['extra'] : {};
+  const more = objectOf(userInfo['extra']);
   for (const name of Object.keys(more)) extra[name] = stringsOf(more[name]);
   const name = textOf(userInfo['username']);
   // A user without a name would still count as authenticated.

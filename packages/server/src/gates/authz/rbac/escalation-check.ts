@@ -16,6 +16,7 @@ import {
   type MaybePromise,
   member,
   notFound,
+  objectOf,
   runInSlices,
 } from '@wheelhouse/machinery';
 import type { AdmissionPlugin } from '../../../admission/chain.ts';
@@ -87,8 +88,7 @@ async function checkRole({ port, clock, call, object }: Check): Promise<void> {
 }
 
 async function checkBinding({ port, clock, call, object }: Check): Promise<void> {
-  const value = member(object, 'roleRef');
-  const roleRef = isObject(value) ? value : {};
+  const roleRef = objectOf(member(object, 'roleRef'));
   const kind = textAt(roleRef, 'kind');
   const name = textAt(roleRef, 'name');
   // Validation rejects references to other kinds, and those without a name.
