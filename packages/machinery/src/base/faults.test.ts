@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events';
+import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { systemClock } from './clock.ts';
 import {
@@ -6,6 +7,7 @@ import {
   contained,
   containedEach,
   defer,
+  errorText,
   type Fault,
   listen,
   listenEach,
@@ -122,4 +124,15 @@ test('faults propagate if there is no observer', async () => {
   vi.resetModules();
   const unobserved = await import('./faults.ts');
   expect(unobserved.contained({ where: 'timer' }, fail)).toThrow('boom');
+});
+
+test.each<[string, unknown, string]>([
+  ['an error', new TypeError('lost'), 'lost'],
+  ['an error of another realm', runInNewContext("new Error('far')"), 'far'],
+  ['an object with a message', { message: 'plain' }, 'plain'],
+  ['a message that is not a string', { message: 3 }, '[object Object]'],
+  ['a string', 'thrown', 'thrown'],
+  ['nothing', undefined, 'undefined'],
+])('the text of %s', (_, thrown, text) => {
+  expect(errorText(thrown)).toBe(text);
 });

@@ -5,7 +5,7 @@ import { selectorText } from '../rollout/workloads.ts';
 import { annotationLines, labelLines, metadataLines } from './metadata.ts';
 import { conditionTable, zonedTime } from './pod-template.ts';
 import type { RelatedDescriber, RelatedObjects } from './related.ts';
-import { headLines } from './tabs.ts';
+import { headLines, optional } from './tabs.ts';
 
 const describeIngress: RelatedDescriber = async (ingress, related) => {
   const spec = objectAt(ingress, 'spec');
@@ -252,9 +252,6 @@ const endpointsMax = 3;
 
 const wordsAt = (object: JsonObject, name: string): string =>
   [valueAt(object, name) ?? []].flat().map(String).join(',');
-
-const optional = (title: string, text: string): string[] =>
-  text === '' ? [] : [`${title}:\t${text}`];
 
 const describeService: RelatedDescriber = async (service, related) => {
   const spec = objectAt(service, 'spec');

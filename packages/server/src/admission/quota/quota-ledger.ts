@@ -2,9 +2,9 @@ import {
   type ApiObject,
   asApiObject,
   type Clock,
-  isObject,
   type JsonObject,
   type JsonValue,
+  objectOf,
   randomUuid,
   type Timer,
 } from '@wheelhouse/machinery';
@@ -198,7 +198,7 @@ export class QuotaLedger {
 
 /** How to reduce objects to what quotas measure, by resource; other resources are only counted. */
 const contents: Readonly<Record<string, (object: ApiObject) => JsonObject>> = {
-  pods: (pod) => ({ spec: podPart(members(pod['spec'])), status: pick(pod['status'], ['phase']) }),
+  pods: (pod) => ({ spec: podPart(objectOf(pod['spec'])), status: pick(pod['status'], ['phase']) }),
   services: ({ spec }) => ({
     spec: pick(spec, ['type', 'ports', 'allocateLoadBalancerNodePorts']),
   }),
@@ -237,12 +237,8 @@ function countedPart(resource: string, object: ApiObject): ApiObject {
   return asApiObject({ apiVersion, kind, metadata: counted, ...content });
 }
 
-function members(value: JsonValue | undefined): JsonObject {
-  return isObject(value) ? value : {};
-}
-
 function pick(value: JsonValue | undefined, names: readonly string[]): JsonObject {
-  const from = members(value);
+  const from = objectOf(value);
   return Object.fromEntries(
     names.flatMap((name) => (Object.hasOwn(from, name) ? [[name, from[name]]] : [])),
   );

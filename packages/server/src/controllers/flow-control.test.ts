@@ -1,8 +1,9 @@
 import { type ApiObject, silentLogger } from '@wheelhouse/machinery';
+import { FakeClock } from '@wheelhouse/machinery/testing';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { openTestApi, type TestApi } from '../compose/testing.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
-import { startFlowConfiguration } from './flow-control.ts';
+import { startFlowConfiguration, WriteBudget } from './flow-control.ts';
 import { createObjectWriter, listEntries, type ObjectWriter } from './tools.ts';
 
 const group = 'flowcontrol.apiserver.k8s.io';
@@ -77,4 +78,20 @@ test('OPS-3: a condition that another server has written keeps its time', async 
     status: { conditions: [{ type: 'Dangling', status: 'True', reason: 'NotFound' }] },
   });
   expect(await storedSchema()).toMatchObject({ status: written?.['status'] });
+});
+
+test('OPS-3: an object is written at most six times a minute, independently of others', () => {
+  const clock = new FakeClock();
+  const budget = new WriteBudget(clock);
+  for (let write = 0; write < 6; write += 1) {
+    expect(budget.take('a')).toBeUndefined();
+    clock.advance(1000);
+  }
+  expect(budget.take('a')).toBe(54_000);
+  expect(budget.take('b')).toBeUndefined();
+  clock.advance(54_000);
+  expect(budget.take('a')).toBeUndefined();
+  expect(budget.take('a')).toBe(1000);
+  budget.forget('a');
+  expect(budget.take('a')).toBeUndefined();
 });
