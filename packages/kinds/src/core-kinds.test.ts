@@ -1,6 +1,6 @@
 import { humanDuration, type JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { createErrors, decoded, kindOf, updateErrors } from './kind-harness.ts';
+import { createErrors, decoded, kindOf, updateErrors } from './kind.suite.ts';
 import type { StrategyContext } from './resource-def.ts';
 import { runPreparation } from './rules/checks.ts';
 

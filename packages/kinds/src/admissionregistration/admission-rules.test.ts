@@ -9,7 +9,7 @@ import {
   type Row,
   testCreates,
   updateErrors,
-} from '../kind-harness.ts';
+} from '../kind.suite.ts';
 import type { ExpressionChecker } from './expressions.ts';
 import { validatingAdmissionPolicy } from './validating-admission-policy.ts';
 import { mutatingWebhookConfiguration } from './webhook-configurations.ts';

@@ -1,6 +1,6 @@
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { decoded, kindOf, mutated, type Row, testCreates, updateErrors } from '../kind-harness.ts';
+import { decoded, kindOf, mutated, type Row, testCreates, updateErrors } from '../kind.suite.ts';
 
 const def = kindOf('HorizontalPodAutoscaler');
 const good: JsonObject = {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createErrors, kindOf, updateErrors } from '../kind-harness.ts';
+import { createErrors, kindOf, updateErrors } from '../kind.suite.ts';
 
 const def = kindOf('CertificateSigningRequest');
 const example = def.example?.() ?? {};

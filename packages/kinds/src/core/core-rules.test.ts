@@ -10,7 +10,7 @@ import {
   testCreates,
   testUpdates,
   updateErrors,
-} from '../kind-harness.ts';
+} from '../kind.suite.ts';
 import { runPreparation } from '../rules/checks.ts';
 
 const quantity = (value: string, text: string) =>

@@ -8,7 +8,7 @@ import {
   testCreates,
   testUpdates,
   updateErrors,
-} from '../kind-harness.ts';
+} from '../kind.suite.ts';
 
 const def = kindOf('Service');
 const good: JsonObject = {

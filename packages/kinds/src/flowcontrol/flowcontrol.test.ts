@@ -7,7 +7,7 @@ import {
   type Row,
   testCreates,
   updateErrors,
-} from '../kind-harness.ts';
+} from '../kind.suite.ts';
 import { defaultFlowObjects } from './default-objects.ts';
 
 describe('FlowSchema', () => {

@@ -8,7 +8,7 @@ import {
   type Row,
   testCreates,
   updateErrors,
-} from '../kind-harness.ts';
+} from '../kind.suite.ts';
 
 const range = 'must be between 1 and 65535, inclusive';
 const subdomain =

@@ -1,6 +1,6 @@
 import type { JsonObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
-import { createErrors, kindOf, updateErrors } from '../kind-harness.ts';
+import { createErrors, kindOf, updateErrors } from '../kind.suite.ts';
 import { withoutPrivileged } from './privileged.ts';
 
 const container = (name: string, securityContext: JsonObject = {}) => ({

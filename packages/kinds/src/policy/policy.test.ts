@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { decoded, kindOf, type Row, testCreates } from '../kind-harness.ts';
+import { decoded, kindOf, type Row, testCreates } from '../kind.suite.ts';
 
 const def = kindOf('PodDisruptionBudget');
 const good = { spec: { minAvailable: 1, selector: { matchLabels: { a: 'b' } } } };

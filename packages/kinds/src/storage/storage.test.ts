@@ -7,7 +7,7 @@ import {
   type Row,
   testCreates,
   updateErrors,
-} from '../kind-harness.ts';
+} from '../kind.suite.ts';
 
 const tooLongMap = Object.fromEntries(Array.from({ length: 513 }, (_, index) => [`k${index}`, '']));
 
