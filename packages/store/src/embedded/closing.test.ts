@@ -66,6 +66,33 @@ test('a store whose writer has failed reports durable writes, and closes', async
   await again.close();
 });
 
+test('TRUST-4: writes that wait long for a disk that does not respond are refused', async () => {
+  const clock = new FakeClock();
+  const store = await openEmbeddedStore({ directory, clock });
+  const resume = stallFiles();
+  const puts = [];
+  try {
+    puts.push(store.put({ key, value, expect: 0 }));
+    await nextTurn();
+    const waiting = store.put({ key: `${key}/waiting`, value, expect: 0 });
+    clock.advance(20_000);
+    puts.push(store.put({ key: `${key}/late`, value, expect: 0 }));
+    clock.advance(10_001);
+    puts.push(store.delete({ key: `${key}/none`, expect: 7 }));
+    const message = 'the disk of the store does not respond';
+    await expect(waiting).rejects.toMatchObject({ code: 'unavailable', message });
+  } finally {
+    resume();
+  }
+  expect(await Promise.all(puts)).toEqual([
+    { ok: true, revision: 1 },
+    { ok: true, revision: 2 },
+    { ok: false, current: undefined },
+  ]);
+  expect((await store.range({ prefix: key })).records.length).toBe(2);
+  await store.close();
+});
+
 test('closing fails if the disk does not respond, and leaves the directory locked', async () => {
   const clock = new FakeClock();
   const store = await openEmbeddedStore({ directory, clock });

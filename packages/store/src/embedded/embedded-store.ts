@@ -36,8 +36,8 @@ import { ensureLog, prepareDirectory } from './store-directory.ts';
 const batchWritesMax = 2048;
 const batchBytesMax = 2 ** 20;
 const scanChunkMax = 1000;
-/** Maximum time that closing waits for the disk, milliseconds. */
-const closeTimeoutMs = 30_000;
+/** Maximum time that closing waits for the disk, and a write for its turn, milliseconds. */
+const diskTimeoutMs = 30_000;
 /** Maximum number of keys that one step of a snapshot visits. */
 const snapshotChainsMax = 500;
 /** Maximum length of a key, bytes of UTF-8; the limit of older data directories. */
@@ -100,6 +100,8 @@ export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<
 /** A task of the single writer, which adds its changes to the current batch or is refused. */
 interface Task {
   readonly bytes: number;
+  /** When it was queued, monotonic milliseconds. */
+  readonly sinceMs: number;
   /** `growth` is refused if the store is out of space. */
   readonly purpose: 'growth' | 'removal';
   /** Checks the write against durable state and the current batch. Throws StoreError `damaged`. */
@@ -294,10 +296,9 @@ class LogStore implements EmbeddedStore {
    */
   #shutDown(): Promise<void> {
     return new Promise((resolve, reject) => {
-      const limit = this.#clock.after(closeTimeoutMs, () => {
+      const limit = this.#clock.after(diskTimeoutMs, () => {
         this.#hub.end(closedStore());
-        const message = 'the disk of the store does not respond';
-        reject(new StoreError({ code: 'disk-failed', message }));
+        reject(noResponse('disk-failed'));
       });
       this.#closeFiles()
         .finally(() => limit.stop())
@@ -372,6 +373,7 @@ class LogStore implements EmbeddedStore {
       let result: WriteResult;
       this.#enqueue({
         bytes,
+        sinceMs: this.#clock.monotonic(),
         purpose,
         prepare: (batch) => {
           const pending = batch.record(key);
@@ -394,11 +396,14 @@ class LogStore implements EmbeddedStore {
   /** Runs a task without a result in order with the writes. */
   #task(prepare: (batch: CommitBatch) => void): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#enqueue({ bytes: 0, purpose: 'removal', prepare, done: resolve, failed: reject });
+      const sinceMs = this.#clock.monotonic();
+      const purpose = 'removal';
+      this.#enqueue({ bytes: 0, sinceMs, purpose, prepare, done: resolve, failed: reject });
     });
   }
 
   #enqueue(task: Task): void {
+    if (this.#writing) this.#refuseWaiting(task.sinceMs - diskTimeoutMs);
     this.#queue.push(task);
     if (this.#writing) return;
     this.#writing = true;
@@ -407,6 +412,16 @@ class LogStore implements EmbeddedStore {
       this.#endWriting();
     };
     defer({ where: 'store', end }, () => this.#writeQueue());
+  }
+
+  /** Refuses writes that nobody awaits any longer, so that a disk that hangs cannot fill memory. */
+  #refuseWaiting(beforeMs: number): void {
+    const isInTime = ({ sinceMs }: Task) => sinceMs >= beforeMs;
+    const [first] = this.#queue;
+    if (first === undefined || isInTime(first)) return;
+    const count = this.#queue.findIndex(isInTime);
+    const late = this.#queue.splice(0, count < 0 ? this.#queue.length : count);
+    for (const { failed } of late) failed(noResponse('unavailable'));
   }
 
   async #writeQueue(): Promise<void> {
@@ -516,6 +531,10 @@ function placeAt(chain: KeyChain, revision: Revision): Place | undefined {
   let place: Place | undefined = chain.head;
   while (place !== undefined && place.revision > revision) place = place.older;
   return place?.deleted ? undefined : place;
+}
+
+function noResponse(code: 'disk-failed' | 'unavailable'): StoreError {
+  return new StoreError({ code, message: 'the disk of the store does not respond' });
 }
 
 const neverWritten: Head = { modRevision: 0, createRevision: 0, deleted: true };
