@@ -1,6 +1,20 @@
 import { availableCondition, numberAt, objectAt, objectsAt, textAt } from '@wheelhouse/kinds';
-import { type ApiObject, type JsonObject, jsonObject, member } from '@wheelhouse/machinery';
+import {
+  type ApiObject,
+  type JsonObject,
+  jsonObject,
+  member,
+  type UserInfo,
+} from '@wheelhouse/machinery';
 import type { ServiceReference } from '../webhooks/service-address.ts';
+
+/** The user as whom this server calls other servers on its own behalf. */
+export const aggregator: UserInfo = {
+  name: 'system:kube-aggregator',
+  uid: '',
+  groups: ['system:masters'],
+  extra: {},
+};
 
 /** The registration of a group version, as an APIService declares it. */
 export interface ApiRegistration {

@@ -9,7 +9,6 @@ import {
   jsonEqual,
   type Logger,
   objectsOf,
-  type UserInfo,
 } from '@wheelhouse/machinery';
 import { createWorkQueue, type QueueMeters, type WorkQueue } from '../controllers/work-queue.ts';
 import type {
@@ -18,6 +17,7 @@ import type {
   ServiceReference,
 } from '../webhooks/service-address.ts';
 import {
+  aggregator,
   conditionOf,
   conditionsOf,
   discoveryPathOf,
@@ -72,13 +72,6 @@ const firstRetryMs = 5;
 const timeoutMs = 5_000;
 /** Additional probes after a failed one, since a Service may have several endpoints. */
 const additionalProbes = 4;
-
-const aggregator: UserInfo = {
-  name: 'system:kube-aggregator',
-  uid: '',
-  groups: ['system:masters'],
-  extra: {},
-};
 
 /** Keeps the availability conditions of APIServices current. */
 export class Availability {

@@ -10,10 +10,9 @@ import {
   jsonEqual,
   type Logger,
   member,
-  type UserInfo,
 } from '@wheelhouse/machinery';
 import { createWorkQueue, type QueueMeters, type WorkQueue } from '../controllers/work-queue.ts';
-import { discoveryPathOf, type RemoteApi } from './api-service.ts';
+import { aggregator, discoveryPathOf, type RemoteApi } from './api-service.ts';
 import type { DocumentQuery, FetchedDocument } from './fetch-document.ts';
 
 /** Fetches a document from the server of a group version. Rejects if the server does not answer. */
@@ -24,13 +23,6 @@ const timeoutMs = 5_000;
 const documentBytesMax = 4 * 1024 * 1024;
 const refreshMs = 60_000;
 const firstRetryMs = 500;
-
-const aggregator: UserInfo = {
-  name: 'system:kube-aggregator',
-  uid: '',
-  groups: ['system:masters'],
-  extra: {},
-};
 
 interface Followed {
   readonly api: RemoteApi;

@@ -8,7 +8,7 @@ import {
   sign,
 } from 'node:crypto';
 import { isIPv4 } from 'node:net';
-import * as der from './certificates-der.ts';
+import { appendAll } from '@wheelhouse/machinery';
 
 /** A certificate and its private key, as PEM. */
 export interface IssuedCertificate {
@@ -40,25 +40,25 @@ export function issueCertificate(request: CertificateRequest): IssuedCertificate
   const issuer = request.issuer === undefined ? undefined : issuerOf(request.issuer);
   const publicKey = keys.publicKey.export({ type: 'spki', format: 'der' });
   const signer = issuer?.key ?? keys.privateKey;
-  const tbs = der.sequence(
-    der.explicit(0, der.integer(Buffer.from([2]))),
-    der.integer(positive(randomBytes(16))),
+  const tbs = sequence(
+    explicit(0, integer(Buffer.from([2]))),
+    integer(positive(randomBytes(16))),
     ecdsaWithSha256,
     issuer?.subject ?? subject,
-    der.sequence(der.time(new Date(request.notBefore)), der.time(new Date(request.notAfter))),
+    sequence(time(new Date(request.notBefore)), time(new Date(request.notAfter))),
     subject,
     publicKey,
-    der.explicit(3, extensions({ request, publicKey, issuerPublicKey: issuer?.publicKey })),
+    explicit(3, extensions({ request, publicKey, issuerPublicKey: issuer?.publicKey })),
   );
   const signature = sign('sha256', tbs, signer);
-  const certificate = der.sequence(tbs, ecdsaWithSha256, der.bitString(signature));
+  const certificate = sequence(tbs, ecdsaWithSha256, bitString(signature));
   return {
     certificatePem: pem('CERTIFICATE', certificate),
     keyPem: keys.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
   };
 }
 
-const ecdsaWithSha256 = der.sequence(der.objectIdentifier('1.2.840.10045.4.3.2'));
+const ecdsaWithSha256 = sequence(objectIdentifier('1.2.840.10045.4.3.2'));
 
 /** Serial numbers are positive and not zero-padded. */
 function positive(octets: Buffer): Buffer {
@@ -111,8 +111,8 @@ function contentBytes(buffer: Buffer, at: number): number {
 
 function distinguishedName(request: CertificateRequest): Buffer {
   const attribute = (type: string, value: string): Buffer =>
-    der.set(der.sequence(der.objectIdentifier(type), der.utf8String(value)));
-  return der.sequence(
+    set(sequence(objectIdentifier(type), utf8String(value)));
+  return sequence(
     ...(request.organizations ?? []).map((name) => attribute('2.5.4.10', name)),
     attribute('2.5.4.3', request.commonName),
   );
@@ -126,33 +126,33 @@ function extensions(options: {
   const { usage, hosts = [] } = options.request;
   const isCa = usage === 'ca';
   const list = [
-    extension('2.5.29.19', der.sequence(...(isCa ? [der.trueValue()] : [])), { critical: true }),
+    extension('2.5.29.19', sequence(...(isCa ? [trueValue()] : [])), { critical: true }),
     extension('2.5.29.15', isCa ? certSignUsage : digitalSignatureUsage, { critical: true }),
-    extension('2.5.29.14', der.octetString(keyId(options.publicKey))),
+    extension('2.5.29.14', octetString(keyId(options.publicKey))),
     extension(
       '2.5.29.35',
-      der.sequence(der.implicit(0, keyId(options.issuerPublicKey ?? options.publicKey))),
+      sequence(implicit(0, keyId(options.issuerPublicKey ?? options.publicKey))),
     ),
   ];
   if (!isCa) {
     const purpose = usage === 'server' ? '1.3.6.1.5.5.7.3.1' : '1.3.6.1.5.5.7.3.2';
-    list.push(extension('2.5.29.37', der.sequence(der.objectIdentifier(purpose))));
+    list.push(extension('2.5.29.37', sequence(objectIdentifier(purpose))));
   }
   if (hosts.length > 0) {
-    list.push(extension('2.5.29.17', der.sequence(...hosts.map(alternativeName))));
+    list.push(extension('2.5.29.17', sequence(...hosts.map(alternativeName))));
   }
-  return der.sequence(...list);
+  return sequence(...list);
 }
 
 /** keyCertSign, cRLSign, and digitalSignature; digitalSignature alone. */
-const certSignUsage = der.bitString(Buffer.from([0b1000_0110]), 1);
-const digitalSignatureUsage = der.bitString(Buffer.from([0b1000_0000]), 7);
+const certSignUsage = bitString(Buffer.from([0b1000_0110]), 1);
+const digitalSignatureUsage = bitString(Buffer.from([0b1000_0000]), 7);
 
 function extension(id: string, value: Buffer, options?: { critical: boolean }): Buffer {
-  return der.sequence(
-    der.objectIdentifier(id),
-    ...(options?.critical === true ? [der.trueValue()] : []),
-    der.octetString(value),
+  return sequence(
+    objectIdentifier(id),
+    ...(options?.critical === true ? [trueValue()] : []),
+    octetString(value),
   );
 }
 
@@ -161,10 +161,10 @@ function keyId(publicKey: Buffer): Buffer {
 }
 
 function alternativeName(host: string): Buffer {
-  if (isIPv4(host)) return der.implicit(7, Buffer.from(host.split('.').map(Number)));
+  if (isIPv4(host)) return implicit(7, Buffer.from(host.split('.').map(Number)));
   // No DNS name has a colon, and node:net's check compiles a regular expression for milliseconds.
-  if (host.includes(':')) return der.implicit(7, ipv6Octets(host));
-  return der.implicit(2, Buffer.from(host));
+  if (host.includes(':')) return implicit(7, ipv6Octets(host));
+  return implicit(2, Buffer.from(host));
 }
 
 function ipv6Octets(address: string): Buffer {
@@ -186,4 +186,83 @@ function ipv6Octets(address: string): Buffer {
 function pem(label: string, content: Buffer): string {
   const lines = content.toString('base64').match(/.{1,64}/g) ?? [];
   return `-----BEGIN ${label}-----\n${lines.join('\n')}\n-----END ${label}-----\n`;
+}
+
+/**
+ * The subset of DER (X.690) that writing certificates requires. Every function returns a complete
+ * tag-length-value element.
+ */
+
+function element(tag: number, ...parts: readonly Buffer[]): Buffer {
+  const content = Buffer.concat(parts);
+  return Buffer.concat([Buffer.from([tag]), lengthOctets(content.length), content]);
+}
+
+function lengthOctets(length: number): Buffer {
+  if (length < 0x80) return Buffer.from([length]);
+  const octets: number[] = [];
+  for (let rest = length; rest > 0; rest >>>= 8) octets.unshift(rest & 0xff);
+  return Buffer.from([0x80 | octets.length, ...octets]);
+}
+
+function sequence(...parts: readonly Buffer[]): Buffer {
+  return element(0x30, ...parts);
+}
+
+function set(...parts: readonly Buffer[]): Buffer {
+  return element(0x31, ...parts);
+}
+
+/** `[n]` wrapped around whole elements. */
+function explicit(number: number, ...parts: readonly Buffer[]): Buffer {
+  return element(0xa0 | number, ...parts);
+}
+
+/** `[n]` instead of a primitive's own tag. */
+function implicit(number: number, content: Buffer): Buffer {
+  return element(0x80 | number, content);
+}
+
+/** A non-negative integer from big-endian octets. */
+function integer(octets: Buffer): Buffer {
+  let start = 0;
+  while (start < octets.length - 1 && octets[start] === 0) start += 1;
+  const significant = octets.subarray(start);
+  const negative = ((significant[0] ?? 0) & 0x80) !== 0;
+  return element(0x02, ...(negative ? [Buffer.from([0])] : []), significant);
+}
+
+function trueValue(): Buffer {
+  return element(0x01, Buffer.from([0xff]));
+}
+
+function octetString(content: Buffer): Buffer {
+  return element(0x04, content);
+}
+
+function bitString(content: Buffer, unusedBits = 0): Buffer {
+  return element(0x03, Buffer.from([unusedBits]), content);
+}
+
+function utf8String(text: string): Buffer {
+  return element(0x0c, Buffer.from(text));
+}
+
+/** `1.2.840.10045.4.3.2` */
+function objectIdentifier(dotted: string): Buffer {
+  const [first = 0, second = 0, ...rest] = dotted.split('.').map(Number);
+  const octets = [first * 40 + second];
+  for (const arc of rest) {
+    const digits = [arc & 0x7f];
+    for (let high = arc >>> 7; high > 0; high >>>= 7) digits.unshift(0x80 | (high & 0x7f));
+    appendAll(octets, digits);
+  }
+  return element(0x06, Buffer.from(octets));
+}
+
+/** UTCTime before 2050 and GeneralizedTime from then on, as RFC 5280 requires. */
+function time(date: Date): Buffer {
+  const digits = `${date.toISOString().slice(0, 19).replace(/[-T:]/g, '')}Z`;
+  if (date.getUTCFullYear() >= 2050) return element(0x18, Buffer.from(digits));
+  return element(0x17, Buffer.from(digits.slice(2)));
 }

@@ -118,7 +118,7 @@ export function formByRules(
  * dropped, defaults set; in steps for built-in kinds, and in one piece by the decoder of a custom
  * kind. May modify the given object. Throws DecodeError.
  */
-export function* reshapedSteps(
+export function* redecodedSteps(
   object: JsonObject,
   at: {
     readonly served: Served;

@@ -56,8 +56,8 @@ import { factsOf, type KindFact, kindFor, showKind } from '../matching/rules.ts'
 import {
   convertTo,
   type ReviewedRequest,
+  redecodedSteps,
   replaceContent,
-  reshapedSteps,
   type Served,
   schemaFor,
   withType,
@@ -341,7 +341,7 @@ function* patchedSteps(
   const changed = yield* patched(object, operations);
   if (changed === undefined) return object;
   const unknown = new FoundPaths();
-  const result = yield* reshapedSteps(withType(changed, at), { ...at, unknown });
+  const result = yield* redecodedSteps(withType(changed, at), { ...at, unknown });
   if (unknown.count === 0) return result;
   const problems = unknown.paths.map((path) => problemText({ code: 'unknown field', path }));
   throw internalError(problemText({ code: 'strict', problems }));
@@ -453,7 +453,7 @@ function* configuredSteps(
 ): Generator<void, ApiObject> {
   const at = { served, kind };
   const merged = yield* mergedSteps(object, configuration, schemaFor(at));
-  return yield* reshapedSteps(merged, at);
+  return yield* redecodedSteps(merged, at);
 }
 
 function* mergedSteps(

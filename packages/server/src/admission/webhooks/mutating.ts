@@ -18,8 +18,8 @@ import { jsonPatchWork, PatchError, parseJsonPatch } from '@wheelhouse/structure
 import type { AdmissionCall } from '../../registry/contract.ts';
 import {
   convertTo,
+  redecodedSteps,
   replaceContent,
-  reshapedSteps,
   schemaFor,
   withType,
 } from '../matching/versioned.ts';
@@ -164,7 +164,7 @@ async function patchedBy(
       return withType(patched, at);
     };
     const work = function* (): Generator<void, Patched> {
-      const result = yield* reshapedSteps(yield* patch(), at);
+      const result = yield* redecodedSteps(yield* patch(), at);
       // Defaults may restore what the patch removed.
       const isChanged =
         !(yield* jsonEqualSteps(result, object)) || (yield* differs(yield* patch(), object, at));

@@ -11,9 +11,9 @@ import { createBootstrapTokenAuthenticator } from '../../gates/authn/bootstrap-t
 import {
   type CertificateAuthenticator,
   createClientCertificateAuthenticator,
+  createRequestHeaderAuthenticator,
 } from '../../gates/authn/client-certificate.ts';
 import type { Authenticator, TokenCacheMeter } from '../../gates/authn/contract.ts';
-import { createRequestHeaderAuthenticator } from '../../gates/authn/request-header.ts';
 import { createStaticTokenAuthenticator, parseTokenFile } from '../../gates/authn/static-token.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import { clientMeter } from '../../webhooks/client-metrics.ts';
