@@ -2,8 +2,8 @@ import { availableParallelism, totalmem } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { LongFilesFirst } from './test/support/long-files-first.ts';
 
-/** Workspaces are read from their sources. */
-const conditions = ['source', 'module', 'node', 'development|production'];
+const hooks = new URL('test/support/typescript-hooks.mjs', import.meta.url).href;
+const registration = `import { register } from 'node:module'; register('${hooks}');`;
 
 /** The memory that one process of tests may use, with the programs that its tests start. */
 const processBytes = 1.5 * 2 ** 30;
@@ -20,8 +20,6 @@ function memoryLimit(): number {
 }
 
 export default defineConfig({
-  resolve: { conditions },
-  ssr: { resolve: { conditions, externalConditions: ['source'] } },
   test: {
     include: ['packages/*/src/**/*.test.ts', 'test/**/*.test.ts'],
     // Recorded outputs of kubectl contain local times.
@@ -35,9 +33,16 @@ export default defineConfig({
       forks: {
         minForks: processes,
         maxForks: processes,
-        execArgv: ['--max-semi-space-size=64'],
+        execArgv: [
+          '--max-semi-space-size=64',
+          // Workspaces are read from their sources.
+          '--conditions=source',
+          `--import=data:text/javascript,${encodeURIComponent(registration)}`,
+        ],
       },
     },
+    globalSetup: ['test/support/typescript-hooks.mjs'],
+    server: { deps: { external: [/\.ts$/] } },
     testTimeout: 60_000,
     // A condition that a test waits for holds late on a busy machine; only the test's own timeout ends it.
     expect: { poll: { timeout: 50_000 } },
