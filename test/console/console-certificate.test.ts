@@ -20,7 +20,7 @@ const server = await withServer({
   traffic: {
     watchGraceMs: 0,
     whileStopping: 'close',
-    allowedOrigins: ['^https://console[.]example[.]com$'],
+    allowsOrigin: (origin) => origin === 'https://console.example.com',
   },
 });
 

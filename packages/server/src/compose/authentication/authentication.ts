@@ -24,7 +24,6 @@ import {
   accountSettings,
   type ServiceAccountTokens,
 } from '../service-accounts/service-account-tokens.ts';
-import { originTest } from '../serving/listen.ts';
 import type { OidcAuthentication } from './oidc.ts';
 
 type AuthenticationOptions = ReadingBase & { readonly tokens: ServiceAccountTokens };
@@ -154,7 +153,7 @@ function fileAuthenticators(options: ReadingBase, parts: OpenParts): readonly Au
     list.push(createStaticTokenAuthenticator({ name: 'admin', entries }));
   }
   if (clientCaFile !== undefined) {
-    const mayUpgradeFrom = originTest(config.traffic?.allowedOrigins ?? []);
+    const mayUpgradeFrom = config.traffic?.allowsOrigin ?? (() => false);
     const about = { clock, dialect, onLifetime, mayUpgradeFrom };
     const trusting = (bundlePem: string) =>
       createClientCertificateAuthenticator({ ...about, bundlePem });

@@ -3,7 +3,6 @@ import { defaultServiceRanges, readServiceRanges } from '@wheelhouse/kinds';
 import {
   type Clock,
   type Exchange,
-  errorText,
   ipVersion,
   type LoopOccupancy,
   type MemoryBudget,
@@ -15,8 +14,6 @@ import {
   specialRanges,
   type Timer,
 } from '@wheelhouse/machinery';
-import { Pattern } from '@wheelhouse/schema';
-import { FlagError } from '../../flags/flags.ts';
 import { auditIdOf } from '../../request/request-state.ts';
 import { connectionsWithin } from '../../serving/memory.ts';
 import { type HttpServer, startHttpServer } from '../../serving/server.ts';
@@ -76,13 +73,13 @@ export function urlOf(config: ServerConfig, server: HttpServer): string {
 
 /**
  * Wraps `answer` in the filters that flags configure; returns `answer` itself if there are none, so
- * that disabled filters cost nothing. Throws FlagError for bad patterns.
+ * that disabled filters cost nothing.
  */
 function withFilters(config: ServerConfig, answer: OnExchange): OnExchange {
-  const { strictTransport, allowedOrigins } = config.traffic ?? {};
+  const { strictTransport, allowsOrigin } = config.traffic ?? {};
   let filtered = answer;
-  if (allowedOrigins !== undefined) {
-    const answersPreflight = createCrossOrigin(allowedOrigins);
+  if (allowsOrigin !== undefined) {
+    const answersPreflight = createCrossOrigin(allowsOrigin);
     filtered = (exchange) => (answersPreflight(exchange) ? undefined : answer(exchange));
   }
   if (strictTransport === undefined || config.listen.tls === 'plaintext') return filtered;
@@ -127,11 +124,11 @@ const noBytes = Buffer.alloc(0);
 /**
  * Implements CORS: requests from an allowed origin get the response headers that browsers require,
  * and preflight requests (OPTIONS) are answered here, ahead of authentication. Returns a filter
- * that reports whether it answered. Throws FlagError for patterns that are invalid or not anchored
- * to the host.
+ * that reports whether it answered.
  */
-function createCrossOrigin(patterns: readonly string[]): (exchange: Exchange) => boolean {
-  const isAllowed = originTest(patterns);
+function createCrossOrigin(
+  isAllowed: (origin: string) => boolean,
+): (exchange: Exchange) => boolean {
   return (exchange) => {
     const origin = exchange.header('origin');
     if (origin === undefined || origin === '' || !isAllowed(origin)) return false;
@@ -144,26 +141,6 @@ function createCrossOrigin(patterns: readonly string[]): (exchange: Exchange) =>
     exchange.send({ status: 204, headers: { ...always, ...headers }, body: noBytes });
     return true;
   };
-}
-
-/** Returns a test for allowed origins. Throws FlagError like `createCrossOrigin`. */
-export function originTest(patterns: readonly string[]): (origin: string) => boolean {
-  const tests = patterns.map(readPattern);
-  return (origin) => tests.some((test) => test(origin));
-}
-
-function readPattern(pattern: string): (origin: string) => boolean {
-  if (pattern === '') throw new FlagError('empty value in --cors-allowed-origins');
-  const invalidPattern = (problem: string) =>
-    new FlagError(`--cors-allowed-origins has an invalid regular expression: ${problem}`);
-  let compiled: Pattern;
-  try {
-    compiled = new Pattern(pattern);
-  } catch (error) {
-    throw invalidPattern(errorText(error));
-  }
-  if (/\^|\/\//.test(pattern) && /[$:]/.test(pattern)) return (origin) => compiled.test(origin);
-  throw invalidPattern('regular expression does not pin to start/end of host in the origin header');
 }
 
 /** Callbacks that run once, when the server begins to end its streams. */

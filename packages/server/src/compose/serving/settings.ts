@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { getCiphers } from 'node:tls';
-import { ipVersion } from '@wheelhouse/machinery';
+import { errorText, ipVersion } from '@wheelhouse/machinery';
+import { Pattern } from '@wheelhouse/schema';
 import { type FlagDefinition, FlagError, type FlagValues, flagsIn } from '../../flags/flags.ts';
 import type { SecureVersion } from '../../serving/node-servers.ts';
 import type { Feature } from '../feature.ts';
@@ -89,8 +90,8 @@ export interface ServingSettings {
     readonly goAwayChance?: number;
     /** Value of the header Strict-Transport-Security. */
     readonly strictTransport?: string;
-    /** Regular expressions of origins allowed by CORS. */
-    readonly allowedOrigins?: readonly string[];
+    /** Whether CORS allows an origin; none when absent. */
+    readonly allowsOrigin?: (origin: string) => boolean;
     /** The time over which a shutdown spreads the ends of watches. */
     readonly watchGraceMs?: number;
     /** What happens to new requests while a shutdown waits for others. */
@@ -368,7 +369,7 @@ function trafficSettings(values: Values): NonNullable<ServingSettings['traffic']
     whileStopping: values['shutdown-send-retry-after'] ? 'refuse' : 'close',
     ...(chance > 0 && !values['disable-http2-serving'] ? { goAwayChance: chance } : {}),
     ...(directives.length === 0 ? {} : { strictTransport: directives.join('; ') }),
-    ...(origins.length === 0 ? {} : { allowedOrigins: origins }),
+    ...(origins.length === 0 ? {} : { allowsOrigin: originTest(origins) }),
   };
 }
 
@@ -381,4 +382,24 @@ function checkDirective(directive: string): void {
   throw new FlagError(
     '--strict-transport-security-directives invalid, allowed values: max-age=expireTime, includeSubDomains, preload. see https://tools.ietf.org/html/rfc6797#section-6.1 for more information',
   );
+}
+
+/** Throws FlagError for patterns that are invalid or not anchored to the host. */
+function originTest(patterns: readonly string[]): (origin: string) => boolean {
+  const tests = patterns.map(readPattern);
+  return (origin) => tests.some((test) => test(origin));
+}
+
+function readPattern(pattern: string): (origin: string) => boolean {
+  if (pattern === '') throw new FlagError('empty value in --cors-allowed-origins');
+  const invalidPattern = (problem: string) =>
+    new FlagError(`--cors-allowed-origins has an invalid regular expression: ${problem}`);
+  let compiled: Pattern;
+  try {
+    compiled = new Pattern(pattern);
+  } catch (error) {
+    throw invalidPattern(errorText(error));
+  }
+  if (/\^|\/\//.test(pattern) && /[$:]/.test(pattern)) return (origin) => compiled.test(origin);
+  throw invalidPattern('regular expression does not pin to start/end of host in the origin header');
 }
