@@ -289,7 +289,7 @@ export type ChangeEvents = (batch: readonly StoreEvent[]) => MaybePromise<readon
 const batchEvents = 500;
 
 /** Memory of waiting events above which no further ones are accepted, bytes. */
-const waitingBytesMax = 64 * 2 ** 20;
+const waitingBytesMax = 64 * 1024 * 1024;
 
 /** Approximate memory of an event. */
 const memoryOf = (event: StoreEvent) => eventBytes(event) + 2 * event.key.length + 200;
