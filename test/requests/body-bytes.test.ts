@@ -190,6 +190,14 @@ describe('CODEC-2: YAML as kube-apiserver reads it', () => {
     expect(marked.status).toBe(400);
   });
 
+  test('what follows a document is not read, and the last line of a text may be open', async () => {
+    const name = '{"metadata": {"name": "whole"}';
+    const made = await send(`${name},\n "data": {"a": "b"\n}}\n} and more`);
+    expect([made.status, made.body.data]).toEqual([201, { a: 'b' }]);
+    const open = await send('metadata: {name: open}\ndata:\n  a: |\n    b\n    c');
+    expect([open.status, open.body.data]).toEqual([201, { a: 'b\nc' }]);
+  });
+
   test('a merge key adds to what precedes it, and what follows replaces it', async () => {
     const cases: [string, object, string | undefined][] = [
       ['data: {a: "1"}\n<<: {data: {b: "2"}}', { b: '2' }, 'line 3: key \\"data\\" already set'],
@@ -213,6 +221,9 @@ describe('CODEC-2: YAML as kube-apiserver reads it', () => {
     for (const [text, why] of [
       [`${start}}`, 'yaml: line 1: did not find expected key'],
       [`${start}data: {a: b}}`, 'yaml: line 1: did not find expected key'],
+      [`${start}data:\n- a: b\n\n  - c\n`, 'yaml: line 4: did not find expected key'],
+      [`${start}data: {a: b\n  c: d}`, "yaml: line 2: did not find expected ',' or '}'"],
+      [`${start}data: *a\nb: @`, "yaml: unknown anchor 'a' referenced"],
       [`${start}data\n`, "yaml: line 3: could not find expected ':'"],
       [`${start}data: - a`, 'yaml: line 2: block sequence entries are not allowed in this context'],
       [`${start}data: {? : a}`, 'unsupported map key of type: %!s(<nil>), key: <nil>, value: "a"'],

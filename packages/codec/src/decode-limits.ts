@@ -127,3 +127,6 @@ export class YamlError extends Error {
     this.name = 'YamlError';
   }
 }
+
+/** Returns the error for a document that is nested too deeply. */
+export const tooDeep = () => new YamlError('yaml: exceeded max depth');

@@ -4,8 +4,8 @@ import type { ReportScalarError } from './yaml-scalars.ts';
 /** Number of characters of a block scalar that the library resolves in one step. */
 const pieceLength = 16_384;
 
-/** A literal or folded scalar whose header was read. */
-export interface LongBlock {
+/** A literal or folded scalar whose header was read, and which is resolved here. */
+export interface OwnBlock {
   /** The position of its header. */
   readonly offset: number;
   /** The header, such as `|2-`. */
@@ -16,11 +16,13 @@ export interface LongBlock {
 
 /**
  * Returns the block scalar whose lines are the next lexeme, if it is resolved in pieces because of
- * its length; undefined for other lexemes, and for a scalar that is a whole document.
+ * its length, or if its last line has no end; undefined for other lexemes, and for a scalar that is
+ * a whole document.
  */
-export function longBlock(stack: readonly CST.Token[], lexeme: string): LongBlock | undefined {
+export function ownBlock(stack: readonly CST.Token[], lexeme: string): OwnBlock | undefined {
   const [parent, token] = stack.slice(-2);
-  if (lexeme.length <= 2 * pieceLength || token?.type !== 'block-scalar') return undefined;
+  if (lexeme.length <= 2 * pieceLength && lexeme.endsWith('\n')) return undefined;
+  if (token?.type !== 'block-scalar') return undefined;
   const [header] = token.props;
   if (parent === undefined || !('indent' in parent) || header === undefined) return undefined;
   return {
@@ -41,7 +43,7 @@ const contentLine = /^( *)(?!\r?\n)[^ ]/m;
  */
 export function* resolveBlock(
   source: string,
-  options: Omit<LongBlock, 'offset'> & {
+  options: Omit<OwnBlock, 'offset'> & {
     readonly offset: number;
     readonly onError: ReportScalarError;
   },
@@ -69,7 +71,10 @@ export function* resolveBlock(
     start = end;
     yield;
   }
-  return values.join('');
+  const value = values.join('');
+  // The library ends the last line also if the text does not.
+  const isOpen = source.length - (source.lastIndexOf('\n') + 1) > depth;
+  return isOpen && value.endsWith('\n') ? value.slice(0, -1) : value;
 }
 
 /** The parts of a header; it may have others, which the composer reports. */

@@ -10,32 +10,24 @@ import {
   CST,
   type Document,
   isCollection,
-  isScalar,
   LineCounter,
   type ParsedNode,
   Parser,
 } from 'yaml';
-import { TooManyValues, YamlError, type YamlLimits } from './decode-limits.ts';
+import { TooManyValues, tooDeep, YamlError, type YamlLimits } from './decode-limits.ts';
 import type { DecodedJson } from './json.ts';
-import { type LongBlock, longBlock, resolveBlock } from './yaml-block-scalars.ts';
-import {
-  checkDirectives,
-  errorAt,
-  isHarmless,
-  type LibraryError,
-  syntaxError,
-  TabCheck,
-} from './yaml-problems.ts';
+import { type OwnBlock, ownBlock, resolveBlock } from './yaml-block-scalars.ts';
+import { faultAt } from './yaml-cursor.ts';
+import { checkDocument } from './yaml-grammar.ts';
 import {
   createLexer,
-  isInFlow,
   isLongPlain,
   isLongQuoted,
   pause,
   resolvePlain,
   resolveQuoted,
 } from './yaml-scalars.ts';
-import { depthMax, tooDeep, treeParsing, treeSteps } from './yaml-tree.ts';
+import { depthMax, treeParsing, treeSteps } from './yaml-tree.ts';
 
 type YamlDocument = Document.Parsed<ParsedNode, false>;
 
@@ -51,21 +43,23 @@ export async function readYaml(text: string, limits: YamlLimits): Promise<Decode
   checkLines(text, limits);
   // The library may have been loaded in this turn.
   if (text.length >= pacedBytesMin) await nextTurnIfWanted(limits);
-  checkDirectives(text);
+  const end = await inTurns(checkDocument(text), limits);
   const lines = new LineCounter();
-  const reader = new StreamReader(lines, limits);
-  const documents = await reader.read(text);
-  const [first, ...more] = documents;
-  if (first === undefined) return { value: null, duplicates: [] };
-  const second = more.find((document) => !isBlank(document.contents));
-  const error = first.errors.find((found) => !isHarmless(found));
-  if (error !== undefined) throw errorOf(error, text);
-  if (second !== undefined) throw secondDocument(second.range[0], lines);
+  if (limits.documents !== 'first' && !blankLines.test(text.slice(end))) {
+    const line = text.slice(0, end).split('\n').length;
+    throw faultAt(line, 'expected a single document in the stream');
+  }
+  const reader = new DocumentReader(lines, limits);
+  const document = await reader.read(text.slice(0, end));
+  if (document === undefined) return { value: null, duplicates: [] };
   const { rests, texts } = reader;
-  const tree = { contents: first.contents, rests, texts };
+  const tree = { contents: document.contents, rests, texts };
   const { repeated, ...read } = await inTurns(treeSteps(tree, lines, limits), limits);
   return { ...read, duplicates: [], ...(repeated.length === 0 ? {} : { repeated }) };
 }
+
+/** Lines that contain no document. */
+const blankLines = /^(?:(?:---|\.\.\.)?[ \t]*(?:#.*)?(?:\r?\n|$))*$/;
 
 /** Throws TooManyValues if a text has too many lines. */
 function checkLines(text: string, { linesMax = Number.POSITIVE_INFINITY }: YamlLimits): void {
@@ -89,37 +83,24 @@ async function nextTurnIfWanted({ isWanted }: YamlLimits): Promise<void> {
   if (isWanted?.() === false) throw new YamlError('yaml: no longer needed');
 }
 
-function isBlank(node: ParsedNode | null): boolean {
-  if (node === null) return true;
-  return isScalar(node) && node.value === '' && node.type === 'PLAIN' && node.tag === undefined;
-}
-
-function secondDocument(offset: number, lines: LineCounter): YamlError {
-  const { line } = lines.linePos(offset);
-  return new YamlError(`yaml: line ${line}: expected a single document in the stream`);
-}
-
 /** Upper bound of the entries on the parser's stack besides collections, such as the document. */
 const parserFramesMax = 8;
-const documentsMax = 100;
 
 /** Upper bound of the lexemes per value, including indicators, blanks, and line ends. */
 const lexemesPerValue = 5;
 
-/** Parses the documents of a text up to the first error. */
-class StreamReader {
+/** Parses a text with one document, which was checked. */
+class DocumentReader {
   readonly #lines: LineCounter;
   readonly #limits: YamlLimits;
   readonly #parser: Parser;
   readonly #composer: Composer<ParsedNode, false>;
-  readonly #documents: YamlDocument[] = [];
+  #hasDocument = false;
+  #document: YamlDocument | undefined;
   /** Nodes of further pieces of the first document, by the token of the first piece. */
   readonly rests = new Map<unknown, { readonly items: readonly unknown[] }[]>();
-  /** The values of long scalars, or what is wrong with them, by their offset. */
+  /** The values of scalars that are resolved apart, or what is wrong with them, by their offset. */
   readonly texts = new Map<number, string | YamlError>();
-  /** The offsets at which the parsed documents start. */
-  readonly #starts: number[] = [];
-  #text = '';
   #error: YamlError | undefined;
   #values = 0;
   #lexemes = 0;
@@ -138,67 +119,55 @@ class StreamReader {
     return Object.assign(composer, { onError: this.#onError });
   }
 
-  async read(text: string): Promise<readonly YamlDocument[]> {
-    this.#text = text;
+  /** Returns the document; undefined if the text has none. */
+  async read(text: string): Promise<YamlDocument | undefined> {
     try {
       this.#lines.addNewLine(0);
       await this.#parse(text);
     } catch (error) {
       if (error instanceof RangeError) throw tooDeep();
-      throw error;
+      throw this.#error ?? error;
     }
-    return this.#documents;
+    // The library catches some exceptions.
+    if (this.#error !== undefined) throw this.#error;
+    return this.#document;
   }
 
   async #parse(text: string): Promise<void> {
     let previous = '';
-    const tabs = new TabCheck();
-    const lexer = createLexer();
-    for (const lexeme of lexer.lex(text)) {
+    for (const lexeme of createLexer().lex(text)) {
       if (lexeme === pause) {
         await nextTurnIfWanted(this.#limits);
         continue;
       }
       this.#count(lexeme);
-      const top = this.#parser.stack.at(-1);
-      const tab = tabs.misplaced(lexeme, { isFlow: isInFlow(lexer), top });
-      if (tab !== undefined) {
-        const before = lexeme.slice(0, tab.at).split('\n').length - 1;
-        throw errorAt(this.#lines.linePos(this.#parser.offset).line + before, tab.problem);
-      }
-      const style = this.#longStyle(lexeme, previous);
+      const style = this.#ownStyle(lexeme, previous);
       for (const part of style === undefined ? [lexeme] : await this.#setAside(lexeme, style)) {
-        for (const token of this.#parser.next(part)) {
-          if ((await this.#compose(token)) !== 'done') continue;
-          if (closesNothing(part, token)) throw this.#errorOf(strayEnd(this.#parser.offset));
-          return;
-        }
+        for (const token of this.#parser.next(part)) await this.#compose(token);
       }
       if (this.#parser.stack.length > depthMax + parserFramesMax) throw tooDeep();
       previous = lexeme;
       if (this.#lexemes % lexemesPerTurn === 0) await nextTurnIfWanted(this.#limits);
     }
-    for (const token of this.#parser.end()) {
-      if ((await this.#compose(token)) === 'done') return;
-    }
-    this.#add(this.#composer.end());
+    for (const token of this.#parser.end()) await this.#compose(token);
+    this.#keep(this.#composer.end());
   }
 
-  /** The style of a scalar that is resolved in pieces; undefined for other lexemes. */
-  #longStyle(lexeme: string, previous: string): 'quoted' | 'plain' | LongBlock | undefined {
+  /** The style of a scalar that is resolved apart from the tree; undefined for other lexemes. */
+  #ownStyle(lexeme: string, previous: string): 'quoted' | 'plain' | OwnBlock | undefined {
     if (previous !== CST.SCALAR) return isLongQuoted(lexeme) ? 'quoted' : undefined;
     const { stack } = this.#parser;
-    if (stack.at(-1)?.type === 'block-scalar') return longBlock(stack, lexeme);
+    if (stack.at(-1)?.type === 'block-scalar') return ownBlock(stack, lexeme);
     return isLongPlain(lexeme) ? 'plain' : undefined;
   }
 
   /**
-   * Resolves a long scalar over several turns of the event loop. Returns the lexemes that take its
+   * Resolves a scalar over several turns of the event loop. Returns the lexemes that take its
    * place in the tree: a short scalar, and blanks, so that all offsets stay the same.
    */
   async #setAside(
     source: string,
-    style: 'quoted' | 'plain' | LongBlock,
+    style: 'quoted' | 'plain' | OwnBlock,
   ): Promise<readonly string[]> {
     // The lexer has read the whole scalar in this turn.
     await nextTurnIfWanted(this.#limits);
@@ -208,7 +177,7 @@ class StreamReader {
     }
     let fault: YamlError | undefined;
     const onError = (at: number, code: string, message: string) => {
-      fault ??= this.#errorOf({ code, message, pos: [at] });
+      fault ??= this.#errorOf(at, code, message);
     };
     const place = { offset, onError };
     const isBlock = typeof style === 'object';
@@ -232,36 +201,25 @@ class StreamReader {
     }
   }
 
-  /** Composes a token; returns `done` at the first error, or after the first document. */
-  #compose(token: CST.Token): MaybePromise<'ready' | 'done'> {
-    if (token.type !== 'document') {
-      this.#add(this.#composer.next(token));
-      return token.type === 'error' ? this.#endAtError() : 'ready';
+  #compose(token: CST.Token): MaybePromise<void> {
+    if (token.type === 'error') throw this.#errorOf(token.offset, token.type, token.message);
+    if (token.type === 'document') {
+      if (this.#hasDocument) throw this.#errorOf(token.offset, token.type, 'unexpected content');
+      this.#hasDocument = true;
+      if (this.#lexemes >= lexemesPerTurn) return this.#composePieces(token);
     }
-    this.#starts.push(token.offset);
-    if (this.#lexemes >= lexemesPerTurn) return this.#composePieces(token);
-    return this.#composeDocument(token);
+    this.#keep(this.#composer.next(token));
+    return undefined;
   }
 
-  #composeDocument(document: CST.Document): 'ready' | 'done' {
-    this.#add(this.#composer.next(document));
-    if (this.#limits.documents !== 'first') return 'ready';
-    this.#add(this.#composer.end());
-    return 'done';
-  }
-
-  /**
-   * Composes a large document over several turns of the event loop. Of a further document, which is
-   * an error, only the first piece is needed.
-   */
-  async #composePieces(document: CST.Document): Promise<'ready' | 'done'> {
+  /** Composes a large document over several turns of the event loop. */
+  async #composePieces(document: CST.Document): Promise<void> {
     const { directives } = this.#composer.streamInfo();
     // Composing a document may reset the directives.
     const initial = directives.clone();
     const cutter = new TreeCutter();
     cutter.cut(document.value);
-    const outcome = this.#composeDocument(document);
-    if (this.#starts.length > 1) return outcome;
+    this.#keep(this.#composer.next(document));
     for (let rest = cutter.next(); rest !== undefined; rest = cutter.next()) {
       const { of, token } = rest;
       if (cutter.isOver) await nextTurnIfWanted(this.#limits);
@@ -276,41 +234,23 @@ class StreamReader {
         else nodes.push(contents);
       }
     }
-    return outcome;
   }
 
-  /** The error is in a composed document, or else in the composer. */
-  #endAtError(): 'done' {
-    this.#add(this.#composer.end());
-    const [error] = this.#composer.streamInfo().errors;
-    if (this.#documents.length === 0 && error !== undefined) throw this.#errorOf(error);
-    return 'done';
-  }
-
-  #add(documents: Iterable<YamlDocument>): void {
-    for (const document of documents) this.#documents.push(document);
-    if (this.#documents.length > documentsMax) {
-      throw new YamlError('yaml: too many documents in the stream');
-    }
+  #keep(documents: Iterable<YamlDocument>): void {
+    for (const document of documents) this.#document ??= document;
   }
 
   /** Called by the composer for an error. */
   readonly #onError = (at: ErrorPlace, code: string, message: string, warning?: boolean): void => {
-    if (warning === true || isHarmless({ message })) return;
-    // The library catches exceptions and reports them as errors.
-    this.#error ??= this.#firstError({ code, message, pos: [offsetOf(at)] });
+    if (warning === true || isHarmless(message)) return;
+    this.#error ??= this.#errorOf(offsetOf(at), code, message);
     throw this.#error;
   };
 
-  #errorOf(error: LibraryError): YamlError {
-    return errorOf(error, this.#text);
-  }
-
-  #firstError(error: LibraryError): YamlError {
-    const [, second] = this.#starts;
-    if (second !== undefined) return secondDocument(second, this.#lines);
-    const [earlier] = this.#composer.streamInfo().errors;
-    return this.#errorOf(earlier ?? error);
+  #errorOf(at: number, code: string, message: string): YamlError {
+    if (code === 'RESOURCE_EXHAUSTION') return tooDeep();
+    const { line } = this.#lines.linePos(at);
+    return faultAt(line === 1 ? 0 : line, message);
   }
 }
 
@@ -322,25 +262,9 @@ function offsetOf(place: ErrorPlace): number {
   return 'offset' in place ? place.offset : (place[0] ?? 0);
 }
 
-const errorOf = (error: LibraryError, text: string): YamlError =>
-  error.code === 'RESOURCE_EXHAUSTION' ? tooDeep() : syntaxError(error, text);
-
-/**
- * Whether a document ends at a bracket or brace that closes no flow collection, or at a value after
- * a list. What follows a flow collection is not read.
- */
-function closesNothing(lexeme: string, token: CST.Token): boolean {
-  if (token.type !== 'document') return false;
-  const isList = token.value?.type === 'block-seq';
-  if (lexeme === ':') return isList;
-  return (lexeme === '}' || lexeme === ']') && (isList || token.value?.type === 'block-map');
-}
-
-const strayEnd = (offset: number): LibraryError => ({
-  code: 'UNEXPECTED_TOKEN',
-  message: 'Unexpected flow end',
-  pos: [offset],
-});
+/** Whether kube-apiserver's decoder accepts what the library reports. */
+const isHarmless = (message: string): boolean =>
+  /^Comments must be separated|must be sufficiently indented/.test(message);
 
 /** Whether a lexeme starts a value. The lexer marks plain scalars with a control character. */
 function isValue(lexeme: string): boolean {

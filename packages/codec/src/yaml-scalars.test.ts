@@ -98,15 +98,13 @@ describe('TRUST-2: long quoted scalars', () => {
   });
 
   test.each([
-    ['an unknown escape', `- "${'word\n '.repeat(9_000)}\\q${' word'.repeat(9_000)}"`],
-    ['no end', `a: b\nc: "${'word\n '.repeat(9_000)}`],
-    ['no end behind a quote', `c: '${"it''s\n ".repeat(9_000)}''`],
-    ['a lone surrogate', `- "${'word\n '.repeat(9_000)}\\ud800${' word'.repeat(9_000)}"`],
-    ['an earlier error', `a: @\nb: "${'word\n '.repeat(9_000)}\\q"`],
-  ])('with %s are errors in the line of the fault', async (what, text) => {
-    const { value } = await decodedInTurns(text);
-    const expected = what === 'a lone surrogate' ? { line: 1 } : decodedByLibrary(text);
-    expect(value).toEqual(expected);
+    ['an unknown escape', `- "${'word\n '.repeat(9_000)}\\q${' word'.repeat(9_000)}"`, 9_001],
+    ['no end', `a: b\nc: "${'word\n '.repeat(9_000)}`, 9_002],
+    ['no end behind a quote', `c: '${"it''s\n ".repeat(9_000)}''`, 9_001],
+    ['a lone surrogate', `- "${'word\n '.repeat(9_000)}\\ud800${' word'.repeat(9_000)}"`, 9_001],
+    ['an earlier error', `a: @\nb: "${'word\n '.repeat(9_000)}\\q"`, 1],
+  ])('with %s are errors in the line of the fault', async (_, text, line) => {
+    expect((await decodedInTurns(text)).value).toEqual({ line });
   });
 
   test('keep the positions of what follows', async () => {

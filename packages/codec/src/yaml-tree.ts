@@ -10,7 +10,6 @@ import {
 } from '@wheelhouse/machinery';
 import {
   type Alias,
-  type CST,
   type Document,
   isAlias,
   isMap,
@@ -22,8 +21,7 @@ import {
   type YAMLMap,
   type YAMLSeq,
 } from 'yaml';
-import { TooManyValues, YamlError, type YamlLimits } from './decode-limits.ts';
-import { errorAt, noAlias, noColon, noContent, noKey } from './yaml-problems.ts';
+import { TooManyValues, tooDeep, YamlError, type YamlLimits } from './decode-limits.ts';
 import { isTime, plainScalar } from './yaml-types.ts';
 
 const duplicatesMax = 100;
@@ -34,9 +32,6 @@ const duplicatesMax = 100;
  */
 export const depthMax = 250;
 const tagPrefix = 'tag:yaml.org,2002:';
-
-/** Returns the error for a document that is nested too deeply. */
-export const tooDeep = () => new YamlError('yaml: exceeded max depth');
 
 /** The options of the library for `readTree`, which interprets scalars itself. */
 export const treeParsing = {
@@ -90,9 +85,6 @@ export function treeSteps(
 
 /** Bytes of a value in JSON besides its text: quotes and a comma. */
 const nodeBytes = 3;
-
-/** Maximum number of characters between the start of a key and its colon. */
-const keyCharactersMax = 1024;
 
 /** Number of nodes that one step converts. */
 const nodesPerStep = 1000;
@@ -190,7 +182,6 @@ class TreeReader {
   #anchored(alias: Alias): ParsedNode {
     const name = alias.source;
     const node = this.#anchors.get(name);
-    if (node === undefined && !/^[\w-]+$/.test(name)) throw errorAt(this.#lineOf(alias), noAlias);
     if (node === undefined) throw new YamlError(`yaml: unknown anchor '${name}' referenced`);
     if (this.#aliasesOpen.has(name)) {
       throw new YamlError(`yaml: anchor '${name}' value contains itself`);
@@ -200,9 +191,6 @@ class TreeReader {
 
   /** Returns the value of a scalar, which may be infinite or NaN. */
   #scalar(node: Scalar, text = this.#textOf(node)): JsonValue {
-    if (node.type === 'QUOTE_DOUBLE' && !text.isWellFormed()) {
-      throw errorAt(this.#lineOf(node), 'found invalid Unicode character escape code');
-    }
     const tag = node.tag?.startsWith(tagPrefix) ? node.tag.slice(tagPrefix.length) : undefined;
     if (tag === undefined && node.type === 'PLAIN' && node.tag === undefined) {
       return plainScalar(text);
@@ -223,7 +211,6 @@ class TreeReader {
   /** Adds the members of a map. Later members override those that a merge key adds. */
   *#fill(result: JsonObject, node: YAMLMap): Generator<void, void> {
     for (const pair of this.#itemsOf(node)) {
-      this.#checkKey(node, pair.srcToken);
       const key = pair.key as ParsedNode | null;
       const value = pair.value as ParsedNode | null;
       if (isMergeKey(key)) {
@@ -237,24 +224,6 @@ class TreeReader {
       if (Object.hasOwn(result, name)) this.#duplicate(value ?? key, name);
       setMember(result, name, member);
     }
-  }
-
-  /**
-   * Throws YamlError for a key without a question mark that is absent or not in one line with its
-   * colon, and in a flow collection, also for one that is too long.
-   */
-  #checkKey(node: YAMLMap, token: CST.CollectionItem | undefined): void {
-    const { start = [], key, sep } = token ?? {};
-    const colon = sep?.find(({ type }) => type === 'map-value-ind');
-    if (colon === undefined || start.some(({ type }) => type === 'explicit-key-ind')) return;
-    const { line } = this.#lines.linePos(colon.offset);
-    const isFlow = node.flow === true;
-    if (!key) throw errorAt(line, isFlow ? noContent : noKey);
-    const { offset } = start.find(({ type }) => type === 'anchor' || type === 'tag') ?? key;
-    const isInLine = this.#lines.linePos(offset).line === line;
-    if (isInLine && (!isFlow || colon.offset - offset <= keyCharactersMax)) return;
-    if (!isFlow) throw errorAt(line, token === firstOf(node) ? noKey : noColon);
-    throw errorAt(line, `did not find expected ',' or '${'srcToken' in node ? '}' : ']'}'`);
   }
 
   /** Adds the members of a map, or of each map in a list, in which earlier maps win. */
@@ -319,8 +288,6 @@ class TreeReader {
     return this.#lines.linePos(node.range?.[0] ?? 0).line;
   }
 }
-
-const firstOf = (node: YAMLMap): unknown => node.items[0]?.srcToken;
 
 function isMergeKey(node: ParsedNode | null): boolean {
   if (!isScalar(node) || node.value !== '<<') return false;

@@ -72,6 +72,14 @@ describe('decoding YAML', () => {
     ['a: |2\n  \ttext\n', { a: '\ttext\n' }],
     ['a: |\n  text\n  \tmore\n', { a: 'text\n\tmore\n' }],
     ['%YAML 1.01 # c\n---\na: b\n', { a: 'b' }],
+    ['a: |\n  x', { a: 'x' }],
+    ['a: >+\n  x\n\n  y', { a: 'x\ny' }],
+    ['a: |\n  x\n   ', { a: 'x\n ' }],
+    [`a: |\n${'  x\n'.repeat(20_000)}  y`, { a: `${'x\n'.repeat(20_000)}y` }],
+    ['a: {b: c\n}\nd: [\n]\n', { a: { b: 'c' }, d: [] }],
+    ['[-, a, -]', ['-', 'a', '-']],
+    ['\ufeff- a\n- b\n', ['a', 'b']],
+    ['%TAG !e! x\n--- !e!y a', 'a'],
   ])('%j is read as in kube-apiserver', async (text, value) => {
     expect((await decoded(text)).value).toEqual(value);
   });
@@ -187,6 +195,29 @@ describe('decoding YAML', () => {
     ['a: [b]]', 'yaml: did not find expected key'],
     ['a: 1\n}', 'yaml: line 1: did not find expected key'],
     ['%YAML 1.2\n---\na: 1', 'yaml: found incompatible YAML document'],
+    ['# c\n%YAML 1.2\n---\n', 'yaml: line 1: found incompatible YAML document'],
+    ['%YAML 123.1\n---\n', 'yaml: found extremely long version number'],
+    ['- a\n%x\n', 'yaml: line 2: found unknown directive name'],
+    // Frequent mistakes, in the lines where kube-apiserver notices them.
+    ['{\n  "a": {\n    "b": 1\n  } x: y\n}\n', "yaml: line 3: did not find expected ',' or '}'"],
+    ['{"a": { x: y\n  "b": 1}}\n', "yaml: line 1: did not find expected ',' or '}'"],
+    ['{\n  "a": 1,: x\n}\n', 'yaml: line 1: did not find expected node content'],
+    ['{\n  "a": "b"|\n}\n', 'yaml: line 2: found character that cannot start any token'],
+    ['}{', 'yaml: did not find expected node content'],
+    ['a:\n- b: c\n\n  - d\n', 'yaml: line 3: did not find expected key'],
+    ['a: b\ntext\nc: d\ne: f\n', "yaml: line 3: could not find expected ':'"],
+    ['a:\n- b: 1\n{{- end }}\n  c: 2\n', "yaml: line 4: could not find expected ':'"],
+    [
+      'a: |\n  b\n\tc: d\n',
+      'yaml: line 3: found a tab character where an indentation space is expected',
+    ],
+    ['a: *b\nc: @', "yaml: unknown anchor 'b' referenced"],
+    ['a: b: c\nd: *x', 'yaml: mapping values are not allowed in this context'],
+    ['a: !<x b', "yaml: did not find the expected '>'"],
+    ['a: !%zz b', 'yaml: did not find URI escaped octet'],
+    ['a: "\\xz"', 'yaml: did not find expected hexdecimal number'],
+    ['a: "b\n---\nc"', 'yaml: line 2: found unexpected document indicator'],
+    ["a: 'b' c", 'yaml: did not find expected key'],
     ['%YAML x\n---\na: 1', 'yaml: did not find expected version number'],
     ['# c\n%YAML 1.1\n%YAML 1.1\n---', 'yaml: line 2: found duplicate %YAML directive'],
     ['%TAG !e! x\n%TAG !e! y\n---', 'yaml: line 1: found duplicate %TAG directive'],
@@ -240,14 +271,25 @@ describe('decoding YAML', () => {
     await expect(decoded(text)).rejects.toEqual(new YamlError(message));
   });
 
-  test.each(['a: 1\n---\nb: 2', 'a: 1\n---\n[', '---\na: 1\n...\n%', 'a: 1'])(
-    'reads only the first document of %j if so requested',
-    async (text) => {
-      const limits = { valuesMax: 100, documents: 'first' } as const;
-      const { value } = await decodeYaml(Buffer.from(text), limits);
-      expect(value).toEqual({ a: 1 });
-    },
-  );
+  test.each([
+    'a: 1\n---\nb: 2',
+    'a: 1\n---\n[',
+    '---\na: 1\n...\n%',
+    'a: 1',
+    '{"a": 1}\n}',
+    '{"a": 1} text\n',
+    ' a: 1\nb: 2\n',
+  ])('reads only the first document of %j if so requested', async (text) => {
+    const limits = { valuesMax: 100, documents: 'first' } as const;
+    const { value } = await decodeYaml(Buffer.from(text), limits);
+    expect(value).toEqual({ a: 1 });
+  });
+
+  test('an indented text belongs to a block scalar that is a document', async () => {
+    const limits = { valuesMax: 100, documents: 'first' } as const;
+    expect((await decodeYaml(Buffer.from('--- |\ntext\n'), limits)).value).toBe('');
+    expect(await readValue('--- |\n text\n')).toBe('text\n');
+  });
 
   const many = Array.from({ length: 3_000 }, (_, index) => index);
   const flat = many.map((index) => `k${index}: v # c`).join('\n');

@@ -24,7 +24,7 @@ export async function decodeYaml(
   limits: YamlLimits = defaultLimits,
 ): Promise<DecodedJson> {
   if (!isUtf8(bytes)) throw new YamlError('yaml: invalid leading UTF-8 octet');
-  const text = bytes.toString('utf8');
+  const text = bytes.toString('utf8').replace(/^\ufeff/, '');
   if (forbidden.test(text)) throw new YamlError('yaml: control characters are not allowed');
   const { readYaml } = await import('./yaml-read.ts');
   return readYaml(text.replace(otherLineEnds, '\n'), limits);

@@ -68,6 +68,10 @@ describe('positions of fields', () => {
       }),
     );
     expect(readYaml('['.repeat(5000)).fault).toBeDefined();
+    expect(readYaml('a: b # c\n\t\n').fault).toEqual({
+      message: 'found character that cannot start any token',
+      line: 2,
+    });
   });
 });
 

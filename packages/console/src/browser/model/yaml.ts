@@ -1,4 +1,4 @@
-import { encodeYaml, readTree, treeParsing } from '@wheelhouse/codec/browser';
+import { checkDocument, encodeYaml, readTree, treeParsing } from '@wheelhouse/codec/browser';
 import { isObject, type JsonValue } from '@wheelhouse/machinery/browser';
 import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
 
@@ -30,6 +30,8 @@ export function readYaml(text: string): ReadYaml {
     return { fault: { message: error.message, line: lines.linePos(error.pos[0]).line } };
   }
   try {
+    const check = checkDocument(text);
+    while (check.next().done !== true);
     const { value, repeated } = readTree(document, lines);
     const [first] = repeated;
     return first === undefined ? { value } : { fault: parseFault(first) };
@@ -38,9 +40,9 @@ export function readYaml(text: string): ReadYaml {
   }
 }
 
-/** The parser's messages begin with the line. */
+/** The parser's messages begin with the line, unless that is the first one. */
 function parseFault(text: string): YamlFault {
-  const [start = '', line = '1'] = /^line (\d+): /.exec(text) ?? [];
+  const [start = '', line = '1'] = /^(?:yaml: )?(?:line (\d+): )?/.exec(text) ?? [];
   return { message: text.slice(start.length), line: Number(line) };
 }
 
