@@ -20,6 +20,8 @@ function memoryLimit(): number {
 }
 
 export default defineConfig({
+  // Workspaces are read from their sources.
+  ssr: { resolve: { conditions: ['source'] } },
   test: {
     include: ['packages/*/src/**/*.test.ts', 'test/**/*.test.ts'],
     // Recorded outputs of kubectl contain local times.
@@ -35,8 +37,6 @@ export default defineConfig({
         maxForks: processes,
         execArgv: [
           '--max-semi-space-size=64',
-          // Workspaces are read from their sources.
-          '--conditions=source',
           `--import=data:text/javascript,${encodeURIComponent(registration)}`,
         ],
       },

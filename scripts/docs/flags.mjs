@@ -5,7 +5,9 @@ import { cell, code, table } from './markdown.mjs';
 /** The notation of values of each type. */
 const types = {
   string: 'text',
+  ip: 'address',
   int: 'integer',
+  level: 'integer',
   float: 'number',
   bool: 'boolean',
   duration: 'duration',

@@ -115,8 +115,11 @@ const hooks = `
   const send = window.fetch;
   window.fetch = async (url, request) => {
     const headers = window.expired ? { ...request.headers, authorization: 'Bearer old' } : request.headers;
-    window.requests = [...(window.requests ?? []), request.method + ' ' + new URL(url).pathname];
-    if (window.cuts?.(new URL(url).pathname)) throw new TypeError('Failed to fetch');
+    const { pathname, searchParams } = new URL(url);
+    // The editor also checks texts with dry runs, whose number depends on the speed.
+    const isDryRun = searchParams.has('dryRun');
+    if (!isDryRun) window.requests = [...(window.requests ?? []), request.method + ' ' + pathname];
+    if (window.cuts?.(pathname)) throw new TypeError('Failed to fetch');
     const response = await send(url, { ...request, headers });
     if (window.holds?.(request, url)) await new Promise((resolve) => { window.release = resolve; });
     return response;

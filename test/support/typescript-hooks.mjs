@@ -22,9 +22,16 @@ export async function setup() {
   for (const name of unused) rmSync(join(cache, name), { force: true });
 }
 
+/** A hook of Node's loader: ignores a condition that vitest adds, which some packages map to TypeScript. */
+export function resolve(specifier, context, next) {
+  const conditions = context.conditions.filter((name) => name !== 'development');
+  return next(specifier, { ...context, conditions });
+}
+
 /** A hook of Node's loader. */
 export async function load(url, context, next) {
-  if (!url.endsWith('.ts') || url.includes('/node_modules/')) return next(url, context);
+  const isSource = /\.ts(?:\?|$)/.test(url) && !url.includes('/node_modules/');
+  if (!isSource) return next(url, context);
   const { script } = await scriptOf(readFileSync(fileURLToPath(url), 'utf8'));
   return { format: 'module', shortCircuit: true, source: script };
 }
