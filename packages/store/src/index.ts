@@ -60,16 +60,17 @@ export type { Method } from './etcd/protocol.ts';
 export { loadBackupWriter, loadEmbeddedStore, loadMemoryStore } from './lazy.ts';
 export { convertedStore, mappedStore } from './mapped-store.ts';
 export {
-  type ListObserver,
-  meteredStore,
-  type StoreObserver,
-  type StoreOperation,
-} from './metered-store.ts';
-export {
   type ContinuePoint,
   decodeContinue,
   encodeContinue,
   inconsistentRevision,
   parseResourceVersion,
 } from './resource-version.ts';
-export { type Route, routedStore } from './routed-store.ts';
+export {
+  type ListObserver,
+  meteredStore,
+  type Route,
+  routedStore,
+  type StoreObserver,
+  type StoreOperation,
+} from './wrapped-stores.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createMemoryStore } from './memory/memory-store.ts';
-import { meteredStore, type StoreObserver } from './metered-store.ts';
 import { storeSuite } from './suite.ts';
+import { meteredStore, type StoreObserver } from './wrapped-stores.ts';
 
 storeSuite({
   name: 'metered memory',

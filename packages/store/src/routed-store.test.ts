@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createMemoryStore } from './memory/memory-store.ts';
-import { routedStore } from './routed-store.ts';
 import { storeSuite } from './suite.ts';
+import { routedStore } from './wrapped-stores.ts';
 
 storeSuite({
   name: 'routed',

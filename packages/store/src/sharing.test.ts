@@ -4,8 +4,7 @@ import { chooseTransformers, encryptedStore } from './encryption/encrypted-store
 import { identity } from './encryption/providers.ts';
 import { convertedStore, mappedStore, type ValueMapping } from './mapped-store.ts';
 import { createMemoryStore, type MemoryStore } from './memory/memory-store.ts';
-import { meteredStore } from './metered-store.ts';
-import { routedStore } from './routed-store.ts';
+import { meteredStore, routedStore } from './wrapped-stores.ts';
 
 /** A store that other processes write to. */
 const shared = (): Store =>

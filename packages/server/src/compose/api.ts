@@ -17,8 +17,11 @@ import { createTokenReviewer } from '../gates/authn/authentication.ts';
 import type { ExternalSigner } from '../gates/authn/external-signer.ts';
 import { createImpersonation } from '../gates/authn/impersonation.ts';
 import type { SigningKey } from '../gates/authn/service-account-token.ts';
-import { type Authorization, createAuthorization } from '../gates/authz/authorization.ts';
-import type { Authorizer } from '../gates/authz/contract.ts';
+import {
+  type Authorization,
+  type Authorizer,
+  createAuthorization,
+} from '../gates/authz/authorization.ts';
 import type { EscalationPort } from '../gates/authz/rbac/escalation-check.ts';
 import { WatchCounts } from '../gates/flowcontrol/fair-flow-control.ts';
 import type { Health } from '../observe/health.ts';
@@ -47,8 +50,8 @@ import {
   selectorsOf,
 } from './authorization/authorizers.ts';
 import type { ServerConfig } from './config.ts';
-import type { Base, ObjectApi, ReadingBase } from './context.ts';
 import { componentStatuses, tokenUse } from './controllers/own-objects.ts';
+import type { Base, ObjectApi, ReadingBase } from './feature.ts';
 import { countingWatches, createFlowControl, type FlowGate } from './limits/flow-control.ts';
 import { createKubeletPort } from './nodes/kubelets.ts';
 import { createZPages, debugAnswer } from './observability/pages.ts';

@@ -12,8 +12,12 @@ import {
 import { requiredKind } from '../../catalogue/catalogue.ts';
 import { readConfigurationFile } from '../../files/followed-files.ts';
 import { defaultGates } from '../../flags/feature-gates.ts';
-import { alwaysAllow, alwaysDeny } from '../../gates/authz/authorization.ts';
-import type { Authorizer, AuthorizerType } from '../../gates/authz/contract.ts';
+import {
+  type Authorizer,
+  type AuthorizerType,
+  alwaysAllow,
+  alwaysDeny,
+} from '../../gates/authz/authorization.ts';
 import type { EscalationPort } from '../../gates/authz/rbac/escalation-check.ts';
 import {
   createRbacAuthorizer,
@@ -29,7 +33,7 @@ import type { EntryChange } from '../../watchcache/contract.ts';
 import type { Entry } from '../../watchcache/entry.ts';
 import { type ClientMeter, clientMeter } from '../../webhooks/client-metrics.ts';
 import type { WebhookAttempt } from '../../webhooks/webhook-client.ts';
-import type { ReadingBase } from '../context.ts';
+import type { ReadingBase } from '../feature.ts';
 
 /** An authorizer, and the rules it can list for a user. */
 export interface AuthorizerPart {

@@ -7,16 +7,19 @@ import {
   readConfigurationFile,
 } from '../../files/followed-files.ts';
 import { defaultGates } from '../../flags/feature-gates.ts';
-import { createPrivilegedGroupAuthorizer } from '../../gates/authz/authorization.ts';
+import {
+  type Authorizer,
+  type AuthorizerType,
+  createPrivilegedGroupAuthorizer,
+} from '../../gates/authz/authorization.ts';
 import type {
   ConfiguredAuthorizer,
   ConfiguredWebhook,
 } from '../../gates/authz/authorization-configuration.ts';
-import type { Authorizer, AuthorizerType } from '../../gates/authz/contract.ts';
 import type { EscalationPort } from '../../gates/authz/rbac/escalation-check.ts';
 import type { ServerConfig } from '../config.ts';
-import type { Around, ReadingBase } from '../context.ts';
 import { runsController } from '../controllers/settings.ts';
+import type { Around, ReadingBase } from '../feature.ts';
 import {
   type AuthorizationMetrics,
   type AuthorizerPart,

@@ -4,7 +4,7 @@ import {
   type AuthorizerType,
   accessReviewVersions,
   authorizerTypes,
-} from '../../gates/authz/contract.ts';
+} from '../../gates/authz/authorization.ts';
 import type { CommandLine, Feature } from '../feature.ts';
 
 /** Settings of authorization. */

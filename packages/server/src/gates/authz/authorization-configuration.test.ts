@@ -1,7 +1,7 @@
 import { dialectOf, type JsonObject, runInOnePiece } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
+import type { AuthorizerType } from './authorization.ts';
 import { loadAuthorizationConfiguration } from './authorization-configuration.ts';
-import type { AuthorizerType } from './contract.ts';
 
 const dialect = dialectOf('kubernetes');
 const group = 'apiserver.config.k8s.io';

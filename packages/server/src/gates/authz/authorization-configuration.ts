@@ -31,7 +31,7 @@ import {
   type AuthorizerType,
   accessReviewVersions,
   authorizerTypes,
-} from './contract.ts';
+} from './authorization.ts';
 import { compileMatchCondition, type MatchCondition, matchesAll } from './match-conditions.ts';
 import type { MatchRequest, WebhookAuthorizerSettings } from './webhook-authorizer.ts';
 

@@ -1,7 +1,31 @@
 import { AccessDenied, forbidden, type MaybePromise } from '@wheelhouse/machinery';
-import type { Attributes, AuthorizationResult } from '../../registry/permit.ts';
-import { grantPermit, type Permit } from '../../registry/permit.ts';
-import type { Authorizer } from './contract.ts';
+import {
+  type Attributes,
+  type AuthorizationResult,
+  grantPermit,
+  type Permit,
+} from '../../registry/permit.ts';
+
+/** One authorizer of the chain; a missing permission is a result, not an error. */
+export interface Authorizer {
+  readonly name: string;
+  authorize(attributes: Attributes): MaybePromise<AuthorizationResult>;
+}
+
+/** Types of authorizers. */
+export const authorizerTypes = [
+  'ABAC',
+  'AlwaysAllow',
+  'AlwaysDeny',
+  'Node',
+  'RBAC',
+  'Webhook',
+] as const;
+export type AuthorizerType = (typeof authorizerTypes)[number];
+
+/** Versions of SubjectAccessReview that can be sent to a webhook. */
+export const accessReviewVersions = ['v1', 'v1beta1'] as const;
+export type AccessReviewVersion = (typeof accessReviewVersions)[number];
 
 /** Authorizes requests with a chain of authorizers. */
 export interface Authorization {

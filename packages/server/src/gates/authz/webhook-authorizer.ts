@@ -17,7 +17,7 @@ import {
   webhookBody,
 } from '@wheelhouse/machinery';
 import type { Attributes, AuthorizationResult } from '../../registry/permit.ts';
-import type { AccessReviewVersion, Authorizer } from './contract.ts';
+import type { AccessReviewVersion, Authorizer } from './authorization.ts';
 
 /** A webhook's decision. */
 interface AccessReviewStatus {

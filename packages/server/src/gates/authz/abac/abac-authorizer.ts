@@ -13,7 +13,7 @@ import {
 } from '@wheelhouse/machinery';
 import { decodeTyped } from '@wheelhouse/schema';
 import type { Attributes, AuthorizationResult } from '../../../registry/permit.ts';
-import type { Authorizer } from '../contract.ts';
+import type { Authorizer } from '../authorization.ts';
 
 /** An authorizer with a fixed list of policies. */
 export interface AbacAuthorizer extends Authorizer {

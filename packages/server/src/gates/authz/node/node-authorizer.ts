@@ -1,7 +1,7 @@
 import type { Features } from '@wheelhouse/kinds';
 import { type Dialect, nodeOfUser, qualifiedResource, type UserInfo } from '@wheelhouse/machinery';
 import type { Attributes, AuthorizationResult } from '../../../registry/permit.ts';
-import type { Authorizer } from '../contract.ts';
+import type { Authorizer } from '../authorization.ts';
 import { enabledNodeRules } from '../rbac/default-roles.ts';
 import { ruleBuilder } from '../rbac/default-rules.ts';
 import { compileRule, ruleAllows } from '../rbac/rbac-index.ts';

@@ -1,7 +1,7 @@
 import type { PolicyRule } from '@wheelhouse/kinds';
 import { type ApiObject, aggregateText, type Dialect, type UserInfo } from '@wheelhouse/machinery';
 import type { AuthorizationResult } from '../../../registry/permit.ts';
-import type { Authorizer } from '../contract.ts';
+import type { Authorizer } from '../authorization.ts';
 import {
   type RbacChange,
   RbacIndex,
