@@ -140,7 +140,6 @@ export { isInSlab, Slab } from './base/slab.ts';
 export { checkServerNames, legacyNameCode, trustOptions } from './base/trust.ts';
 export {
   concatSteps,
-  LoopOccupancy,
   type Pace,
   pacedBytesMin,
   paceFor,

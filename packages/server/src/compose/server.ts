@@ -1,4 +1,4 @@
-import { dialectOf, LoopOccupancy, pause, systemClock } from '@wheelhouse/machinery';
+import { dialectOf, pause, systemClock } from '@wheelhouse/machinery';
 import type { AuditGate } from '../gates/audit/gate.ts';
 import { createAuditMetrics } from '../gates/audit/metrics.ts';
 import { recordFaults } from '../observe/faults.ts';
@@ -8,6 +8,7 @@ import { alarmUpdater } from '../observe/store-metrics.ts';
 import { createPipeline } from '../pipeline.ts';
 import { createServerMemory } from '../serving/memory.ts';
 import type { HttpServer } from '../serving/server.ts';
+import { LoopOccupancy } from '../serving/server-core.ts';
 import { openConfigurations } from './admission/admission.ts';
 import { type Api, openApi } from './api.ts';
 import { certificateMetrics, servedKinds } from './apis/served-kinds.ts';

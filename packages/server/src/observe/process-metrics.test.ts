@@ -1,11 +1,7 @@
-import {
-  createMetricRegistry,
-  type LogFields,
-  LoopOccupancy,
-  silentLogger,
-} from '@wheelhouse/machinery';
+import { createMetricRegistry, type LogFields, silentLogger } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
+import { LoopOccupancy } from '../serving/server-core.ts';
 import { watchEventLoop } from './process-metrics.ts';
 
 /** A watchdog whose timer fires when the test calls `after`, however late. */

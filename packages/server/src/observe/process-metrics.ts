@@ -4,7 +4,6 @@ import {
   type Counter,
   type Gauge,
   type Logger,
-  type LoopOccupancy,
   type MetricRegistry,
   redactSecrets,
 } from '@wheelhouse/machinery';
@@ -217,6 +216,12 @@ interface LoopWatchdog {
   stop(): void;
 }
 
+/** The request that occupied the thread longest, and for how many milliseconds. */
+interface Occupation {
+  readonly occupant: { readonly url: string; readonly userName?: string | undefined };
+  readonly occupiedMs: number;
+}
+
 /**
  * Watches the event loop with a timer: the delay of its callback is the lag. Records each lag in a
  * histogram, and logs a long one with the request that occupied the thread longest.
@@ -224,7 +229,7 @@ interface LoopWatchdog {
  */
 export function watchEventLoop(options: {
   readonly clock: Pick<Clock, 'monotonic' | 'every'>;
-  readonly occupancy: LoopOccupancy;
+  readonly occupancy: { takeLongest(): Occupation | undefined };
   readonly registry: MetricRegistry;
   readonly logger: Logger;
   /** CPU time used by the process, in milliseconds. */
@@ -290,7 +295,7 @@ function lagHistogram(registry: MetricRegistry) {
     .of();
 }
 
-function describe({ occupant, occupiedMs }: NonNullable<ReturnType<LoopOccupancy['takeLongest']>>) {
+function describe({ occupant, occupiedMs }: Occupation) {
   const { url, userName } = occupant;
   return { requestMs: Math.round(occupiedMs), uri: redactSecrets(url), user: userName ?? '' };
 }

@@ -9,7 +9,6 @@ import {
   type DetachedConnection,
   type Exchange,
   isWhole,
-  type LoopOccupancy,
   MemoryShortage,
   pendingPromise,
   type ResponseBody,
@@ -31,7 +30,8 @@ export interface ExchangeHost {
   readonly clock: Clock;
   readonly limits: HttpLimits;
   /** Attributes time of the event loop to exchanges. */
-  readonly occupancy: LoopOccupancy;
+  /** Marks an exchange as the one that occupies the thread. */
+  readonly occupancy: { enter(occupant: Exchange): void };
   /** Whether the server is stopping, so that connections must not be reused. */
   readonly draining: boolean;
 }

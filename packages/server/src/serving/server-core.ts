@@ -4,7 +4,6 @@ import {
   defer,
   type Exchange,
   type Logger,
-  LoopOccupancy,
   MemoryBudget,
   type OnExchange,
   reportFault,
@@ -230,3 +229,56 @@ const shortOfMemory: WholeResponse = {
   body: Buffer.from('Too many requests, please try again later.\n'),
 };
 const internalError = Buffer.from('Internal Server Error\n');
+
+/** A request that occupies the thread. */
+interface Occupant {
+  /** Path and query as received. */
+  readonly url: string;
+  /** Name of the user; undefined before authentication. */
+  readonly userName?: string | undefined;
+}
+
+/**
+ * Records which request has occupied the thread longest without a break, so that a report of a
+ * blocked event loop can name it (TRUST-2). A request enters when its work starts or resumes, which
+ * reads the clock; the time until the next entry counts for it.
+ */
+export class LoopOccupancy {
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  #current: Occupant | undefined;
+  #sinceMs = 0;
+  #longest: Occupant | undefined;
+  #longestMs = 0;
+
+  constructor(clock: Pick<Clock, 'monotonic'>) {
+    this.#clock = clock;
+  }
+
+  /** Marks `occupant` as the current request. */
+  enter(occupant: Occupant): void {
+    this.#close(this.#clock.monotonic());
+    this.#current = occupant;
+  }
+
+  /**
+   * Returns the request that occupied the thread longest since the last call, and for how many
+   * milliseconds.
+   */
+  takeLongest(): { readonly occupant: Occupant; readonly occupiedMs: number } | undefined {
+    this.#close(this.#clock.monotonic());
+    const occupant = this.#longest;
+    const occupiedMs = this.#longestMs;
+    this.#current = undefined;
+    this.#longest = undefined;
+    this.#longestMs = 0;
+    return occupant === undefined ? undefined : { occupant, occupiedMs };
+  }
+
+  #close(nowMs: number): void {
+    const occupiedMs = nowMs - this.#sinceMs;
+    this.#sinceMs = nowMs;
+    if (this.#current === undefined || occupiedMs <= this.#longestMs) return;
+    this.#longest = this.#current;
+    this.#longestMs = occupiedMs;
+  }
+}

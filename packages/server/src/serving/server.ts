@@ -5,7 +5,6 @@ import {
   contained,
   type Exchange,
   type Logger,
-  type LoopOccupancy,
   listen as listenOn,
   type MemoryBudget,
   type OnExchange,
@@ -21,7 +20,7 @@ import {
   type ServingTls,
   secureServer,
 } from './node-servers.ts';
-import { ServerCore } from './server-core.ts';
+import { type LoopOccupancy, ServerCore } from './server-core.ts';
 
 interface ListenOptions {
   readonly host: string;

@@ -4,7 +4,6 @@ import {
   type Clock,
   type Exchange,
   ipVersion,
-  type LoopOccupancy,
   type MemoryBudget,
   type MetricRegistry,
   type OnExchange,
@@ -17,6 +16,7 @@ import {
 import { auditIdOf } from '../../request/request-state.ts';
 import { connectionsWithin } from '../../serving/memory.ts';
 import { type HttpServer, startHttpServer } from '../../serving/server.ts';
+import type { LoopOccupancy } from '../../serving/server-core.ts';
 import type { ServerConfig } from '../config.ts';
 import { withConsole } from '../console.ts';
 import type { OpenServingTls } from './serving-tls.ts';
