@@ -50,8 +50,8 @@ import {
   selectorsOf,
 } from './authorization/authorizers.ts';
 import type { ServerConfig } from './config.ts';
+import type { Base, ObjectApi, ReadingBase } from './context.ts';
 import { componentStatuses, tokenUse } from './controllers/own-objects.ts';
-import type { Base, ObjectApi, ReadingBase } from './feature.ts';
 import { countingWatches, createFlowControl, type FlowGate } from './limits/flow-control.ts';
 import { createKubeletPort } from './nodes/kubelets.ts';
 import { createZPages, debugAnswer } from './observability/pages.ts';

@@ -29,7 +29,7 @@ import type { AdmissionCall, AdmissionPort } from '../../registry/contract.ts';
 import type { Registry } from '../../registry/registry.ts';
 import type { WebhookCredentials } from '../../webhooks/webhook-client.ts';
 import type { ServerConfig } from '../config.ts';
-import type { ReadingBase } from '../feature.ts';
+import type { ReadingBase } from '../context.ts';
 import type { Tracing } from '../observability/tracing.ts';
 
 /** A webhook caller whose code is loaded with the first call. */

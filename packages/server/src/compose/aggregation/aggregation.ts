@@ -17,7 +17,7 @@ import type { CachePool } from '../../registry/caches.ts';
 import { decodeEntry } from '../../registry/object-codec.ts';
 import type { EntryChange } from '../../watchcache/contract.ts';
 import type { Entry } from '../../watchcache/entry.ts';
-import type { Base, ObjectApi } from '../feature.ts';
+import type { Base, ObjectApi } from '../context.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { AggregationSources } from './open-aggregation.ts';
 

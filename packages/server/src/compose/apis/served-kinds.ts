@@ -28,7 +28,7 @@ import { defaultGates } from '../../flags/feature-gates.ts';
 import type { ConversionMetrics } from '../../registry/conversion/metrics.ts';
 import { lazyWebhooks } from '../admission/admission.ts';
 import type { ServerConfig } from '../config.ts';
-import type { ObjectApi, ReadingBase } from '../feature.ts';
+import type { ObjectApi, ReadingBase } from '../context.ts';
 import { configuredKinds, emulatedKinds } from './settings.ts';
 
 /** The built-in kinds as the configuration serves them. */

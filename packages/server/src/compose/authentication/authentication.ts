@@ -18,7 +18,7 @@ import { createStaticTokenAuthenticator, parseTokenFile } from '../../gates/auth
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import { clientMeter } from '../../webhooks/client-metrics.ts';
 import type { ServerConfig } from '../config.ts';
-import type { Base, ReadingBase } from '../feature.ts';
+import type { Base, ReadingBase } from '../context.ts';
 import type { OpenParts } from '../parts.ts';
 import {
   accountSettings,

@@ -33,7 +33,7 @@ import type { EntryChange } from '../../watchcache/contract.ts';
 import type { Entry } from '../../watchcache/entry.ts';
 import { type ClientMeter, clientMeter } from '../../webhooks/client-metrics.ts';
 import type { WebhookAttempt } from '../../webhooks/webhook-client.ts';
-import type { ReadingBase } from '../feature.ts';
+import type { ReadingBase } from '../context.ts';
 
 /** An authorizer, and the rules it can list for a user. */
 export interface AuthorizerPart {

@@ -18,8 +18,8 @@ import type {
 } from '../../gates/authz/authorization-configuration.ts';
 import type { EscalationPort } from '../../gates/authz/rbac/escalation-check.ts';
 import type { ServerConfig } from '../config.ts';
+import type { Around, ReadingBase } from '../context.ts';
 import { runsController } from '../controllers/settings.ts';
-import type { Around, ReadingBase } from '../feature.ts';
 import {
   type AuthorizationMetrics,
   type AuthorizerPart,

@@ -30,7 +30,7 @@ import {
 } from '../../controllers/volume-protection.ts';
 import { defaultGates } from '../../flags/feature-gates.ts';
 import type { TokenIssuer } from '../../gates/authn/contract.ts';
-import type { Around } from '../feature.ts';
+import type { Around } from '../context.ts';
 import { beginAfter, type LateBackground } from '../parts.ts';
 import { addressKinds } from '../service-network/service-numbers.ts';
 import { ownAddress } from '../serving/listen.ts';

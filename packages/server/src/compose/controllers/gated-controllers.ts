@@ -12,7 +12,7 @@ import { controllerTools, createObjectWriter } from '../../controllers/tools.ts'
 import { defaultGates } from '../../flags/feature-gates.ts';
 import { serverIdentity } from '../../observe/server-identity.ts';
 import { serverContext } from '../../registry/registry.ts';
-import type { Around } from '../feature.ts';
+import type { Around } from '../context.ts';
 import type { Hook } from '../health/start-hooks.ts';
 import { type Background, beginAfter } from '../parts.ts';
 import { addressKinds } from '../service-network/service-numbers.ts';

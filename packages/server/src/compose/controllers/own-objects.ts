@@ -27,7 +27,7 @@ import {
 import { defaultGates } from '../../flags/feature-gates.ts';
 import { serverContext } from '../../registry/registry.ts';
 import type { ServerConfig } from '../config.ts';
-import type { Around } from '../feature.ts';
+import type { Around } from '../context.ts';
 import { reachableAddress } from '../serving/listen.ts';
 import { runsController, runsManager } from './settings.ts';
 

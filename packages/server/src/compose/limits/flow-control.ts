@@ -13,7 +13,7 @@ import { createFlowMetrics, KindUsage } from '../../gates/flowcontrol/flow-metri
 import { readLevel, readSchema } from '../../gates/flowcontrol/settings.ts';
 import type { RequestMetrics } from '../../observe/request-metrics.ts';
 import { serverContext } from '../../registry/registry.ts';
-import type { Around, ReadingBase } from '../feature.ts';
+import type { Around, ReadingBase } from '../context.ts';
 import type { DebugPage } from '../observability/pages.ts';
 import { beginAfter, type LateBackground } from '../parts.ts';
 

@@ -40,7 +40,7 @@ import {
 import type { CachePool } from '../../registry/caches.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
 import type { ServerConfig } from '../config.ts';
-import type { Base, ReadingBase } from '../feature.ts';
+import type { Base, ReadingBase } from '../context.ts';
 import { projectedSeconds, yearSeconds } from './settings.ts';
 
 /** Issues and verifies service account tokens with one set of keys (AUTHN-6). */

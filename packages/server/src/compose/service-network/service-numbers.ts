@@ -26,7 +26,7 @@ import { FlagError } from '../../flags/flags.ts';
 import { serverContext } from '../../registry/registry.ts';
 import { write } from '../../registry/write.ts';
 import type { ServerConfig } from '../config.ts';
-import type { Around, ObjectApi } from '../feature.ts';
+import type { Around, ObjectApi } from '../context.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { Port } from '../parts.ts';
 

@@ -19,7 +19,7 @@ import { boundedCheck, type Health } from '../../observe/health.ts';
 import type { Registry } from '../../registry/registry.ts';
 import { encodedStore, storedVersions } from '../../registry/stored-encoding.ts';
 import type { ServerConfig } from '../config.ts';
-import type { Base } from '../feature.ts';
+import type { Base } from '../context.ts';
 import type { OpenedStore } from './etcd.ts';
 
 /**
