@@ -29,12 +29,7 @@ const secondProvider = await untilEnd(
 function authenticator(change: { issuer?: Part; claimMappings?: Part } & Part = {}, of = provider) {
   const { issuer, claimMappings, ...rest } = change;
   return {
-    issuer: {
-      url: of.issuer,
-      certificateAuthority: of.caPem,
-      audiences: [clientId],
-      ...issuer,
-    },
+    issuer: { url: of.issuer, certificateAuthority: of.caPem, audiences: [clientId], ...issuer },
     claimMappings: { username: { claim: 'sub', prefix: '' }, ...claimMappings },
     ...rest,
   };

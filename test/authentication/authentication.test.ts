@@ -196,9 +196,7 @@ describe('client certificates', async () => {
   const pems = [first, second, named].map(({ certificatePem }) => certificatePem);
   const bundle = temporaryFile('ca.crt', pems.join('\n'));
   const tokens = temporaryFile('tokens.csv', 'jane-token,jane,u\n');
-  const server = await withServer({
-    authentication: { clientCaFile: bundle, tokenFile: tokens },
-  });
+  const server = await withServer({ authentication: { clientCaFile: bundle, tokenFile: tokens } });
 
   /** Sends a GET on a separate connection that presents the certificate. */
   const get = (

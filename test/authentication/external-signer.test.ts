@@ -50,11 +50,7 @@ async function started(change: ConfigChange = {}) {
   const review = async (token: string) => {
     const { body } = await running.post<ResponseOf<TokenReview>>(
       '/apis/authentication.k8s.io/v1/tokenreviews',
-      {
-        apiVersion: 'authentication.k8s.io/v1',
-        kind: 'TokenReview',
-        spec: { token },
-      },
+      { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token } },
     );
     return body.status;
   };

@@ -15,12 +15,7 @@ const rules = [
   { verbs: ['impersonate'], apiGroups: [''], resources: ['users'], resourceNames: ['jane'] },
   { verbs: ['impersonate'], apiGroups: [''], resources: ['groups'], resourceNames: ['dev'] },
   { verbs: ['impersonate'], apiGroups: [group], resources: ['userextras/scopes'] },
-  {
-    verbs: ['impersonate'],
-    apiGroups: [group],
-    resources: ['uids'],
-    resourceNames: ['some-uid'],
-  },
+  { verbs: ['impersonate'], apiGroups: [group], resources: ['uids'], resourceNames: ['some-uid'] },
 ];
 await mustCreate(server, `${rbacPath}/clusterroles`, roleOf('ClusterRole', 'actor', { rules }));
 await mustCreate(
@@ -192,9 +187,7 @@ describe('the right to impersonate', () => {
 });
 
 test('AUTHN-9: over HTTP/1.1 repeated headers are several groups', async () => {
-  const plain = await startTestServer({
-    listen: { host: '127.0.0.1', port: 0, tls: 'plaintext' },
-  });
+  const plain = await startTestServer({ listen: { host: '127.0.0.1', port: 0, tls: 'plaintext' } });
   const body = JSON.stringify(identity);
   const text = await new Promise<string>((resolve, reject) => {
     const request = http.request(`${plain.url}${path}`, {

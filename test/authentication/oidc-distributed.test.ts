@@ -21,11 +21,7 @@ provider.handler = (request, response) => {
   void answer().then((text) => response.end(text));
   return true;
 };
-const issuer = {
-  url: provider.url,
-  certificateAuthority: provider.caPem,
-  audiences: [clientId],
-};
+const issuer = { url: provider.url, certificateAuthority: provider.caPem, audiences: [clientId] };
 const prefixed = (claim: string, prefix: string) => ({ claim, prefix });
 const byExpression = {
   ...issuer,

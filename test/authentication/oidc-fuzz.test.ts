@@ -28,11 +28,7 @@ function randomOf(start: number): () => number {
 const failures: string[] = [];
 
 const provider = await untilEnd(startProvider());
-const issuer = {
-  url: provider.url,
-  certificateAuthority: provider.caPem,
-  audiences: [clientId],
-};
+const issuer = { url: provider.url, certificateAuthority: provider.caPem, audiences: [clientId] };
 const text = JSON.stringify({
   apiVersion: 'apiserver.config.svc.io/v1beta1',
   kind: 'AuthenticationConfiguration',

@@ -116,9 +116,7 @@ describe('keys', () => {
   /** A token of a server with this signing key, and the uid of its account. */
   async function tokenFrom(signing: string, more: object = {}) {
     const file = temporaryFile('sa.key', signing);
-    const issuingServer = await withServer({
-      serviceAccounts: { signingKeyFile: file, ...more },
-    });
+    const issuingServer = await withServer({ serviceAccounts: { signingKeyFile: file, ...more } });
     const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot' } };
     const at = '/api/v1/namespaces/default/serviceaccounts';
     expect((await issuingServer.post(at, account)).status).toBe(201);
@@ -138,9 +136,7 @@ describe('keys', () => {
     const [rsa, ec, stranger] = [keyOf('rsa'), keyOf('ec'), keyOf('ec')];
     const bundle = temporaryFile('one.pub', `${keyOf('rsa').public}\n${rsa.public}`);
     const single = temporaryFile('two.key', ec.private);
-    const verifier = await withServer({
-      serviceAccounts: { keyFiles: [bundle, single] },
-    });
+    const verifier = await withServer({ serviceAccounts: { keyFiles: [bundle, single] } });
     const verified = async (signing: string, more?: object) =>
       isVerified(verifier, await tokenFrom(signing, more));
     expect(await verified(rsa.private)).toBe(true);

@@ -37,11 +37,7 @@ async function started(pairs: readonly string[] = [], change: ConfigChange = {})
   const extraOf = async (token: string): Promise<string[]> => {
     const { body } = await running.post<ResponseOf<TokenReview>>(
       '/apis/authentication.k8s.io/v1/tokenreviews',
-      {
-        apiVersion: 'authentication.k8s.io/v1',
-        kind: 'TokenReview',
-        spec: { token },
-      },
+      { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token } },
     );
     expect(body.status.authenticated).toBe(true);
     const names = Object.keys(body.status.user.extra ?? {});

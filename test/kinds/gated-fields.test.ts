@@ -570,10 +570,7 @@ describe('VER-5: gates that are on', () => {
           spec: {
             serviceName: 's',
             selector: { matchLabels: labels },
-            template: {
-              metadata: { labels },
-              spec: { containers: [{ name: 'c', image: 'i' }] },
-            },
+            template: { metadata: { labels }, spec: { containers: [{ name: 'c', image: 'i' }] } },
           },
         },
       );

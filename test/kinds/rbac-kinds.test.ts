@@ -343,12 +343,7 @@ describe('operations', () => {
       kind: 'Status',
       apiVersion: 'v1',
       status: 'Success',
-      details: {
-        name: 'gone',
-        group: rbacGroup,
-        kind: 'rolebindings',
-        uid: before.metadata.uid,
-      },
+      details: { name: 'gone', group: rbacGroup, kind: 'rolebindings', uid: before.metadata.uid },
     });
     expect((await server.remove(`${bindings()}/gone`)).status).toBe(404);
   });

@@ -19,11 +19,7 @@ const claim = (name: string, spec: object = {}) => ({
   apiVersion: 'v1',
   kind: 'PersistentVolumeClaim',
   metadata: { name },
-  spec: {
-    accessModes: ['ReadWriteOnce'],
-    resources: { requests: { storage: '2Gi' } },
-    ...spec,
-  },
+  spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '2Gi' } }, ...spec },
 });
 
 test('errors of a volume are reported together, each with its field', async () => {

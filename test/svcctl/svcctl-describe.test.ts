@@ -284,10 +284,7 @@ const jobStatus = JSON.stringify({
   },
 });
 const cronJobStatus = JSON.stringify({
-  status: {
-    lastScheduleTime: '2026-01-02T03:04:05Z',
-    active: [{ name: 'one' }, { name: 'two' }],
-  },
+  status: { lastScheduleTime: '2026-01-02T03:04:05Z', active: [{ name: 'one' }, { name: 'two' }] },
 });
 const podTemplate = {
   apiVersion: 'v1',

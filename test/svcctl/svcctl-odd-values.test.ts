@@ -89,12 +89,7 @@ printsLikeKubectl(
     'get cm --certificate-authority=@files/cm.json',
     'get cm --client-certificate=@files/cm.json --client-key=@files/cm.json',
   ),
-  {
-    files: {
-      'cm.json': map,
-      'generated.json': { ...map, metadata: { generateName: 'x-' } },
-    },
-  },
+  { files: { 'cm.json': map, 'generated.json': { ...map, metadata: { generateName: 'x-' } } } },
 );
 
 const on = svcctlOn('kubernetes');

@@ -15,10 +15,7 @@ afterEach(() => {
   home.edit = () => {};
 });
 
-const ready = {
-  phase: 'Running',
-  conditions: [{ type: 'Ready', status: 'True' }],
-};
+const ready = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] };
 const ended = (exitCode: number) => ({
   phase: exitCode === 0 ? 'Succeeded' : 'Failed',
   conditions: [{ type: 'Ready', status: 'False' }],

@@ -33,10 +33,7 @@ const replicas = ['a', 'b', 'c'].map((name, index) => ({
     replicas: [10, 9, 9][index],
     ...(name === 'b' ? { paused: true } : {}),
     selector: { matchLabels: { name } },
-    template: {
-      metadata: { labels: { name } },
-      spec: { containers: [{ name: 'c', image: 'i' }] },
-    },
+    template: { metadata: { labels: { name } }, spec: { containers: [{ name: 'c', image: 'i' }] } },
   },
 }));
 

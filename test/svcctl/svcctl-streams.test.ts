@@ -74,10 +74,7 @@ describe('exec and attach', () => {
     home.write('one.json', JSON.stringify(pod));
     expect((await home.run('exec -f one.json -- echo x')).out).toBe('x\n');
     const { code, err } = await home.run('exec -f none.json -- echo x');
-    expect({ code, err }).toEqual({
-      code: 1,
-      err: 'error: the path "none.json" does not exist\n',
-    });
+    expect({ code, err }).toEqual({ code: 1, err: 'error: the path "none.json" does not exist\n' });
   });
 
   test('CLIENT-1: exec forwards standard input until its end', async () => {
@@ -90,11 +87,7 @@ describe('exec and attach', () => {
 
   test('CLIENT-1: exec names the default container and rejects a missing one', async () => {
     const chosen = await home.run('exec two -- echo x');
-    expect(chosen).toEqual({
-      code: 0,
-      out: 'x\n',
-      err: 'Defaulted container "a" out of: a, b\n',
-    });
+    expect(chosen).toEqual({ code: 0, out: 'x\n', err: 'Defaulted container "a" out of: a, b\n' });
     expect((await home.run('exec two -c b -q -- echo x')).err).toBe('');
     expect(kubelet.requests.at(-1)).toContain('/exec/default/two/b?');
     const { code, err } = await home.run('exec two -c c -- echo x');
@@ -233,10 +226,7 @@ describe('logs', () => {
       response.write('one\ntwo, and', () => response.destroy());
     };
     const { code, out } = await home.run('logs one --prefix');
-    expect({ code, out }).toEqual({
-      code: 1,
-      out: '[pod/one/main] one\n[pod/one/main] two, and',
-    });
+    expect({ code, out }).toEqual({ code: 1, out: '[pod/one/main] one\n[pod/one/main] two, and' });
   });
 
   test('CLIENT-1: failures that are ignored are shown, and a time of zero sets no limit', async () => {

@@ -82,10 +82,7 @@ export function labelsText(labels: JsonValue | undefined): string {
 export const nameColumn: ColumnDef = column(
   'Name',
   (object) => textAt(object, 'metadata', 'name'),
-  {
-    format: 'name',
-    description: 'Name of the object, unique in its namespace.',
-  },
+  { format: 'name', description: 'Name of the object, unique in its namespace.' },
 );
 
 export const ageColumn: ColumnDef = column(

@@ -6,11 +6,7 @@ const resourceAttributes = { namespace: 'default', verb: 'get', resource: 'pods'
 
 const reviews: readonly Omit<Parameters<typeof virtualKind>[0], 'dialect'>[] = [
   // Reports the requester's own identity (AUTHN-10).
-  {
-    facts: 'authentication',
-    kind: 'SelfSubjectReview',
-    olderVersions: ['v1beta1', 'v1alpha1'],
-  },
+  { facts: 'authentication', kind: 'SelfSubjectReview', olderVersions: ['v1beta1', 'v1alpha1'] },
   // Authenticates a token and reports its identity (AUTHN-10).
   { facts: 'authentication', kind: 'TokenReview', spec: { token: 'example' } },
   // A SubjectAccessReview that is limited to one namespace.

@@ -60,11 +60,7 @@ export const selectionFlags: readonly FlagSpec[] = [
 ];
 
 /** The flag that selects all objects of the named types, which commands that write require. */
-export const allFlag: FlagSpec = {
-  name: 'all',
-  type: 'boolean',
-  help: 'All objects of the types',
-};
+export const allFlag: FlagSpec = { name: 'all', type: 'boolean', help: 'All objects of the types' };
 
 /** The conflicts of `--all` with selectors, as messages for `throwFirst`. */
 export const allConflicts = ({ flags }: Session): readonly (string | false)[] =>

@@ -14,12 +14,7 @@ import type { ExpressionChecker } from './expressions.ts';
 import { validatingAdmissionPolicy } from './validating-admission-policy.ts';
 import { mutatingWebhookConfiguration } from './webhook-configurations.ts';
 
-const rule = {
-  apiGroups: [''],
-  apiVersions: ['v1'],
-  operations: ['CREATE'],
-  resources: ['pods'],
-};
+const rule = { apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'] };
 
 describe('webhook configurations', () => {
   const def = kindOf('MutatingWebhookConfiguration');
@@ -182,10 +177,7 @@ describe('webhook configurations', () => {
 describe('ValidatingAdmissionPolicy', () => {
   const def = kindOf('ValidatingAdmissionPolicy');
   const good: JsonObject = {
-    spec: {
-      matchConstraints: { resourceRules: [rule] },
-      validations: [{ expression: 'true' }],
-    },
+    spec: { matchConstraints: { resourceRules: [rule] }, validations: [{ expression: 'true' }] },
   };
   const rows: readonly Row[] = [
     [{}, []],

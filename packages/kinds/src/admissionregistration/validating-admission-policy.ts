@@ -185,9 +185,7 @@ export function bindingKind(dialect: Dialect, options: BindingOptions): Resource
       validateCreate: (_, object) => validate(object),
       validateUpdate: (_, object) => validate(object),
     },
-    example: () => ({
-      spec: { policyName: 'example', ...spec },
-    }),
+    example: () => ({ spec: { policyName: 'example', ...spec } }),
   });
 }
 

@@ -76,11 +76,7 @@ export function* validateDefaults(
   return yield* defaultsAt(
     root,
     { path, root, surround: (x) => x, insideMeta: false },
-    {
-      ...options,
-      budget: budgetMax,
-      schemas: 0,
-    },
+    { ...options, budget: budgetMax, schemas: 0 },
   );
 }
 

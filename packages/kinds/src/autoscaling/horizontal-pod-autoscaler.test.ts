@@ -203,10 +203,7 @@ describe('v1', () => {
     ],
     [
       'external',
-      metric({
-        type: 'External',
-        external: { metric: { name: 'm', selector }, target: target() },
-      }),
+      metric({ type: 'External', external: { metric: { name: 'm', selector }, target: target() } }),
     ],
     [
       'a container',

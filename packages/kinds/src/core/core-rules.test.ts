@@ -513,10 +513,7 @@ describe('PersistentVolume', () => {
 describe('PersistentVolumeClaim', () => {
   const def = kindOf('PersistentVolumeClaim');
   const good: JsonObject = {
-    spec: {
-      accessModes: ['ReadWriteOnce'],
-      resources: { requests: { storage: '2Gi' } },
-    },
+    spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '2Gi' } } },
   };
   const rows: readonly Row[] = [
     [{}, []],

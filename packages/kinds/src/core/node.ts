@@ -40,9 +40,7 @@ export function node(dialect: Dialect, features: Features = defaultFeatures): Re
     versions: [{ version: 'v1', ...steppedDefaults(fillSteps), columns: columns(dialect) }],
     storage: {
       prefix: '/registry/minions/',
-      fieldsOf: (object) => ({
-        'spec.unschedulable': String(object.spec?.unschedulable === true),
-      }),
+      fieldsOf: (object) => ({ 'spec.unschedulable': String(object.spec?.unschedulable === true) }),
     },
     keepsStatusOnCreate: true,
     strategy: {

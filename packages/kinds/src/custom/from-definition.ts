@@ -400,10 +400,7 @@ function customBehavior(
     listItems: 'typed',
     hasSchemaRules: true,
     metadataSchema: 'published',
-    ownership: {
-      conversionKeeps: 'all fields',
-      resetsIn: 'request version',
-    },
+    ownership: { conversionKeeps: 'all fields', resetsIn: 'request version' },
     paths: {
       deprecationWarning: 'every path',
       unservedVerb: 'by resource',

@@ -59,13 +59,7 @@ export function endpointSlice(dialect: Dialect, features: Features = defaultFeat
     facts: 'discovery',
     kind: 'EndpointSlice',
     scope: 'Namespaced',
-    versions: [
-      {
-        version: 'v1',
-        defaults: fillDefaults,
-        columns,
-      },
-    ],
+    versions: [{ version: 'v1', defaults: fillDefaults, columns }],
     strategy: {
       extraMetadataChecks: { '': ['whole'] },
       validateName: dnsSubdomain,

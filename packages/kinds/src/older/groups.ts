@@ -232,11 +232,7 @@ export function olderFlowControl(dialect: Dialect): readonly OlderKind[] {
   const facts = 'flowcontrol';
   const schema = (version: string): OlderVersion => ({ facts, version, isOnByDefault: true });
   return [
-    {
-      facts,
-      kind: 'FlowSchema',
-      older: ['v1beta3', 'v1beta2', 'v1beta1'].map(schema),
-    },
+    { facts, kind: 'FlowSchema', older: ['v1beta3', 'v1beta2', 'v1beta1'].map(schema) },
     {
       facts,
       kind: 'PriorityLevelConfiguration',

@@ -65,10 +65,7 @@ const rows: readonly Row[] = [
   ],
   [
     {},
-    {
-      'status.hostIP': '10.0.0.9',
-      'status.hostIPs': [{ ip: '10.0.0.1' }, { ip: '10.0.0.1' }],
-    },
+    { 'status.hostIP': '10.0.0.9', 'status.hostIPs': [{ ip: '10.0.0.1' }, { ip: '10.0.0.1' }] },
     'status.hostIPs[0].ip: Invalid value: "10.0.0.1": must be equal to `hostIP`',
     'status.hostIPs[1]: Duplicate value: core.HostIP{IP:"10.0.0.1"}',
     'status.hostIPs: Invalid value: []core.HostIP{core.HostIP{IP:"10.0.0.1"}, core.HostIP{IP:"10.0.0.1"}}: may specify no more than one IP for each IP family',
@@ -125,10 +122,7 @@ test('a write to the rest of a pod drops members of disabled features from its s
   for (const subresource of ['', 'ephemeralcontainers']) {
     const { status } = updated(old, old, subresource) as { status?: object };
     const kept = { name: 'a', volumeMounts: reported.volumeMounts };
-    expect(status).toMatchObject({
-      containerStatuses: [kept],
-      ephemeralContainerStatuses: [kept],
-    });
+    expect(status).toMatchObject({ containerStatuses: [kept], ephemeralContainerStatuses: [kept] });
     expect(Object.keys(status ?? {})).not.toContain('resize');
     expect(Object.keys(status ?? {})).not.toContain('resourceClaimStatuses');
     for (const name of ['allocatedResources', 'allocatedResourcesStatus', 'resources', 'user']) {

@@ -48,12 +48,7 @@ export function validatePodStatus(
     ...validateTransitions({ status, before, list: 'containerStatuses', policy }),
     ...validateTransitions({ status, before, list: 'initContainerStatuses', policy, restarting }),
     // A node never restarts ephemeral containers, regardless of the pod's policy.
-    ...validateTransitions({
-      status,
-      before,
-      list: 'ephemeralContainerStatuses',
-      policy: 'Never',
-    }),
+    ...validateTransitions({ status, before, list: 'ephemeralContainerStatuses', policy: 'Never' }),
     ...validateClaimStatuses(status, spec),
     ...validateAddresses(status, { list: 'podIPs', type: 'PodIP' }),
     ...validateHostAddresses(status),

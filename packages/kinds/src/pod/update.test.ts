@@ -149,11 +149,7 @@ describe('a gated pod', () => {
     ],
     [
       gated,
-      {
-        'spec.affinity.podAffinity': {
-          [must]: [{ topologyKey: 'z', labelSelector: {} }],
-        },
-      },
+      { 'spec.affinity.podAffinity': { [must]: [{ topologyKey: 'z', labelSelector: {} }] } },
       refused,
     ],
   ]);

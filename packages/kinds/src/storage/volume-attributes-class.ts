@@ -36,10 +36,7 @@ export function volumeAttributesClass(dialect: Dialect): ResourceDef {
         return [...errors, ...validateImmutable(object, old), ...errors];
       },
     },
-    example: () => ({
-      driverName: 'driver.example.com',
-      parameters: { a: 'b' },
-    }),
+    example: () => ({ driverName: 'driver.example.com', parameters: { a: 'b' } }),
   });
 }
 

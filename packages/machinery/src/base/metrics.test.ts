@@ -37,12 +37,7 @@ describe('the text', () => {
 
   test('contains cumulative buckets of a histogram', () => {
     const registry = create();
-    const family = registry.histogram({
-      ...plain,
-      name: 'd',
-      labels: ['x'],
-      buckets: [0.1, 1],
-    });
+    const family = registry.histogram({ ...plain, name: 'd', labels: ['x'], buckets: [0.1, 1] });
     for (const value of [0.1, 0.05, 0.5, 7]) family.of('y').observe(value);
     expect(registry.render().split('\n').slice(2)).toEqual([
       'd_bucket{x="y",le="0.1"} 2',

@@ -98,11 +98,7 @@ async function followNewEvents(session: Session, eventWatch: EventWatch): Promis
   const printer = printerOf(session);
   const table = eventTable(session);
   const deadline = session.deadline(session.requestTimeoutMs || undefined);
-  const request = {
-    path: targetPath(target),
-    query: { fieldSelector },
-    signal: deadline.signal,
-  };
+  const request = { path: targetPath(target), query: { fieldSelector }, signal: deadline.signal };
   try {
     for await (const { type, object } of watch(session, request)) {
       if (type === 'ERROR') throw statusError(object);

@@ -342,10 +342,7 @@ async function applyProfile(
   }
   const changed = await patchLocally(
     { ...podType, ...profiled },
-    {
-      type: 'strategic',
-      patch: { spec: { [list]: [{ ...overrides, name: container }] } },
-    },
+    { type: 'strategic', patch: { spec: { [list]: [{ ...overrides, name: container }] } } },
   );
   return { pod: changed, container };
 }

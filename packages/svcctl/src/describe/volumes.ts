@@ -133,10 +133,7 @@ const sources: Readonly<Record<string, Source>> = {
     title: 'PhotonPersistentDisk (a Persistent Disk resource in photon platform)',
     members: [['PdID', 'pdID', ''], fsType],
   },
-  portworxVolume: {
-    title: 'PortworxVolume (a Portworx Volume resource)',
-    members: [volumeId],
-  },
+  portworxVolume: { title: 'PortworxVolume (a Portworx Volume resource)', members: [volumeId] },
   scaleIO: {
     title: 'ScaleIO (a persistent volume backed by a block device in ScaleIO)',
     members: [

@@ -126,10 +126,7 @@ export function routeOfKind({ group, version, resource }: Kind): ResourceRoute {
 /** The route of a kind's objects in all namespaces, or in the given ones. */
 export function tableRoute(kind: Kind, namespace = ''): Route {
   const within = kind.scope === 'Namespaced' ? namespace : '';
-  return {
-    page: 'table',
-    at: { ...routeOfKind(kind), namespace: within, labels: '', fields: '' },
-  };
+  return { page: 'table', at: { ...routeOfKind(kind), namespace: within, labels: '', fields: '' } };
 }
 
 /** The route of an object. */

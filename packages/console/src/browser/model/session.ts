@@ -98,10 +98,7 @@ export function createSession(options: {
       if (token === '') return enter(undefined, 'The browser presented no certificate.');
       // The Authorization header allows no other characters.
       if (!/^[!-~]+$/.test(token)) {
-        set({
-          phase: 'signed out',
-          message: 'The token contains invalid characters.',
-        });
+        set({ phase: 'signed out', message: 'The token contains invalid characters.' });
         return Promise.resolve();
       }
       return enter(token, 'The server does not recognize this token.');

@@ -147,11 +147,7 @@ function stepInto(node: Node | null, steps: readonly Step[]) {
     const pair = node.items.find(({ key }) => isScalar(key) && String(key.value) === name);
     if (pair === undefined) continue;
     const key = pair.key as Node;
-    return {
-      value: pair.value as Node | null,
-      offset: key.range?.[0],
-      rest: steps.slice(length),
-    };
+    return { value: pair.value as Node | null, offset: key.range?.[0], rest: steps.slice(length) };
   }
   return undefined;
 }

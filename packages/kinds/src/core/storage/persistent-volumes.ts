@@ -36,13 +36,7 @@ export function persistentVolume(
     kind: 'PersistentVolume',
     scope: 'Cluster',
     shortNames: ['pv'],
-    versions: [
-      {
-        version: 'v1',
-        defaults: fillDefaults,
-        columns: columnsOf(dialect),
-      },
-    ],
+    versions: [{ version: 'v1', defaults: fillDefaults, columns: columnsOf(dialect) }],
     strategy: {
       extraMetadataChecks: { '': ['whole', 'whole'] },
       validateName: dnsSubdomain,
@@ -144,13 +138,7 @@ export function persistentVolumeClaim(
     kind: 'PersistentVolumeClaim',
     scope: 'Namespaced',
     shortNames: ['pvc'],
-    versions: [
-      {
-        version: 'v1',
-        defaults: fillClaim,
-        columns: claimColumns(dialect),
-      },
-    ],
+    versions: [{ version: 'v1', defaults: fillClaim, columns: claimColumns(dialect) }],
     storage: { complete: (object) => completeDataSources(object, features) },
     strategy: {
       extraMetadataChecks: { '': ['whole', 'change', 'whole'] },

@@ -88,11 +88,7 @@ describe('pod affinity', () => {
       affinity: {
         podAffinity: {
           [must]: [
-            {
-              labelSelector: {
-                matchExpressions: [{ key: 'a', operator: 'In', values: ['1'] }],
-              },
-            },
+            { labelSelector: { matchExpressions: [{ key: 'a', operator: 'In', values: ['1'] }] } },
           ],
         },
       },

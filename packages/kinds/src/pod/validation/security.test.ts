@@ -61,10 +61,7 @@ describe('of a container', () => {
     ],
     [
       {
-        [container]: {
-          allowPrivilegeEscalation: false,
-          capabilities: { add: ['CAP_SYS_ADMIN'] },
-        },
+        [container]: { allowPrivilegeEscalation: false, capabilities: { add: ['CAP_SYS_ADMIN'] } },
       },
       `${container}: Invalid value: {"capabilities":{"add":["CAP_SYS_ADMIN"]},"allowPrivilegeEscalation":false}: cannot set \`allowPrivilegeEscalation\` to false and \`capabilities.Add\` CAP_SYS_ADMIN`,
     ],

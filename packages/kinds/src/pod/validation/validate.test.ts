@@ -144,10 +144,7 @@ describe('annotations', () => {
     [
       {
         [at('container.apparmor.security.beta.kubernetes.io/a')]: 'localhost/x',
-        [`${first}.securityContext.appArmorProfile`]: {
-          type: 'Localhost',
-          localhostProfile: 'y',
-        },
+        [`${first}.securityContext.appArmorProfile`]: { type: 'Localhost', localhostProfile: 'y' },
       },
       `${first}.securityContext.appArmorProfile.localhostProfile: Forbidden: apparmor profile in annotation and field must match`,
     ],

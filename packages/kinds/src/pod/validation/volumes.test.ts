@@ -146,11 +146,7 @@ describe('each source', () => {
       `${volume}.ephemeral.volumeClaimTemplate.spec.resources[storage]: Required value`,
     ],
     [
-      {
-        emptyDir: {},
-        cephfs: { monitors: ['m'] },
-        downwardAPI: {},
-      },
+      { emptyDir: {}, cephfs: { monitors: ['m'] }, downwardAPI: {} },
       `${volume}.cephFS: Forbidden: may not specify more than 1 volume type`,
       `${volume}.downwarAPI: Forbidden: may not specify more than 1 volume type`,
     ],
@@ -195,9 +191,7 @@ describe('projected sources', () => {
   test('a service account token requires an account', () => {
     const pod = changed(
       podWith({ projected: { sources: [{ serviceAccountToken: { path: 't' } }] } }),
-      {
-        'spec.serviceAccountName': undefined,
-      },
+      { 'spec.serviceAccountName': undefined },
     );
     expect(createErrors(pod)).toEqual([
       `${path}.sources[0].serviceAccountToken: Forbidden: must not be specified when serviceAccountName is not set`,
@@ -256,10 +250,7 @@ describe('names and mounts', () => {
       `${devices}[0].devicePath: Invalid value: "/a/../b": can not contain backsteps ('..')`,
     ],
     [
-      {
-        [mounts]: [{ name: 'c', mountPath: '/c' }],
-        [devices]: [{ name: 'c', devicePath: '/c' }],
-      },
+      { [mounts]: [{ name: 'c', mountPath: '/c' }], [devices]: [{ name: 'c', devicePath: '/c' }] },
       `${mounts}[0].name: Invalid value: "c": must not already exist in volumeDevices`,
       `${mounts}[0].mountPath: Invalid value: "/c": must not already exist as a path in volumeDevices`,
       `${devices}[0].name: Invalid value: "c": must not already exist in volumeMounts`,
