@@ -252,9 +252,7 @@ describe('AUTHN-9: cached verdicts', () => {
   test('AUTHN-9: invalid tokens are cached as well', async () => {
     const token = fresh();
     service.answer = () => review({ authenticated: false });
-    for (let times = 0; times < 3; times += 1) {
-      expect((await whoAmI(v1, token)).status).toBe(401);
-    }
+    for (let times = 0; times < 3; times += 1) expect((await whoAmI(v1, token)).status).toBe(401);
     expect(service.received).toHaveLength(1);
     service.answer = () => review(isAmy);
     expect((await whoAmI(v1, token)).status).toBe(401);

@@ -292,9 +292,7 @@ describe('requests that need the webhook', () => {
       await server.remove(`${all}/a`),
       await server.remove(all),
     ];
-    for (const answer of answers) {
-      expectFailure(answer, 'failed: custom webhook conversion error');
-    }
+    for (const answer of answers) expectFailure(answer, 'failed: custom webhook conversion error');
     const added = multi.object('v1beta2', 'b');
     for (const query of ['', '?dryRun=All']) {
       const { status, body } = await server.post(all + query, added);

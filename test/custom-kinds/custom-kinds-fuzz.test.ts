@@ -228,9 +228,7 @@ describe('random definitions', () => {
     let accepted = 0;
     for (let round = 0; round < 2000; round += 1) {
       const body = rich();
-      for (let changes = 1 + random.below(3); changes > 0; changes -= 1) {
-        mutate(body, random);
-      }
+      for (let changes = 1 + random.below(3); changes > 0; changes -= 1) mutate(body, random);
       const dry = await server.post(`${definitions}?dryRun=All`, body);
       const note = `seed ${seed} round ${round}: ${dry.text.slice(0, 300)}`;
       expect([201, 400, 422], note).toContain(dry.status);

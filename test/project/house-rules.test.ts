@@ -310,9 +310,7 @@ function hostTimeUses({ tree, nodes }: ParsedSource): string[] {
       if ((node.arguments?.length ?? 0) === 0) found.add('new Date()');
     } else if (ts.isCallExpression(node)) {
       const callee = node.expression.getText(tree);
-      if (callee === 'Date.now' || timerNames.has(callee)) {
-        found.add(callee);
-      }
+      if (callee === 'Date.now' || timerNames.has(callee)) found.add(callee);
     }
   }
   return [...found];

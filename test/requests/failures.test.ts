@@ -85,9 +85,7 @@ describe('PUT of a missing object', () => {
     ],
   ])('API-5: creates %s', async (_, path, body) => {
     const object = (more = {}) => ({ metadata: { name: 'put', ...more }, ...body });
-    if (path().includes('/events')) {
-      Object.assign(body, { involvedObject: { namespace } });
-    }
+    if (path().includes('/events')) Object.assign(body, { involvedObject: { namespace } });
     const made = await server.put(`${path()}/put`, object());
     expect(made.status, made.text).toBe(201);
     const { resourceVersion } = made.body.metadata;

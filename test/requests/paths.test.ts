@@ -198,9 +198,7 @@ describe('API-1: shapes of paths', () => {
       }
     }
     const taken = ['timeout=32s', 'timeout=0', 'timeout=', 'watch=true&timeoutSeconds=1&timeout=x'];
-    for (const query of taken) {
-      expect((await server.get(`${maps}?${query}`)).status).toBe(200);
-    }
+    for (const query of taken) expect((await server.get(`${maps}?${query}`)).status).toBe(200);
   });
 
   test('API-1: unusual but legal names are 404 for that object', async () => {

@@ -90,9 +90,7 @@ async function removeTwo(session: Session, names: readonly [string, string]): Pr
   expect(leaving.metadata.deletionTimestamp).toBeDefined();
   leaving.metadata.finalizers = [];
   expect((await session.call('PUT', `${maps}/${held}`, leaving)).status).toBe(200);
-  for (const name of names) {
-    expect((await session.call('GET', `${maps}/${name}`)).status).toBe(404);
-  }
+  for (const name of names) expect((await session.call('GET', `${maps}/${name}`)).status).toBe(404);
 }
 
 async function createKept(session: Session): Promise<void> {

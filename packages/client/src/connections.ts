@@ -68,9 +68,7 @@ export class SharedConnection {
    */
   session(signal: AbortSignal | undefined): Promise<SharedSession | undefined> {
     const session = this.#session;
-    if (session?.isOpen === true) {
-      return Promise.resolve(session);
-    }
+    if (session?.isOpen === true) return Promise.resolve(session);
     if (this.#isHttp1) return Promise.resolve(undefined);
     this.#dialing ??= this.#dial();
     return awaitDialing(this.#dialing, signal);

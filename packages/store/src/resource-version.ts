@@ -91,9 +91,7 @@ function decodePoint({ rv, start }: TokenFields, apiVersion: string): DecodedCon
   if (rv === 0) {
     return invalidToken(`${head}: incorrect encoded start resourceVersion (version ${apiVersion})`);
   }
-  if (start === '') {
-    return invalidToken(`${head}: encoded start key empty (version ${apiVersion})`);
-  }
+  if (start === '') return invalidToken(`${head}: encoded start key empty (version ${apiVersion})`);
   const relative = start.startsWith('/') ? start.slice(1) : start;
   if (!isWithinPrefix(relative)) return invalidToken(`${head}: ${start}`);
   return { ok: true, point: { revision: rv, start: relative } };

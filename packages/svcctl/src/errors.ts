@@ -165,9 +165,7 @@ function apiErrorText(error: ApiError, context: string): string {
   if (error.reason === 'Unauthorized' || error.code === 401) {
     return 'error: You must be logged in to the server (Unauthorized)';
   }
-  if (error.reason === 'Invalid') {
-    return invalidText(error);
-  }
+  if (error.reason === 'Invalid') return invalidText(error);
   return serverText(error, context);
 }
 

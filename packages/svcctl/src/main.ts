@@ -40,9 +40,7 @@ export async function runSvcctl(hostIo: CliIo, args: readonly string[]): Promise
       io.out(await help());
       return 0;
     }
-    if (command.run === undefined) {
-      return await runGroup(io, { path, command, words: parsed.rest });
-    }
+    if (command.run === undefined) return await runGroup(io, { path, command, words: parsed.rest });
     for (const { name, deprecated } of specs) {
       if (deprecated === undefined || !parsed.flags.has(name)) continue;
       io.err(`Flag --${name} has been deprecated, ${deprecated}\n`);

@@ -351,9 +351,7 @@ function manifestsOf(document: JsonValue, input: Source): Manifest[] {
 
 function expandList(object: JsonObject, input: Source): Manifest[] {
   const items = itemsOfList(object);
-  if (items !== undefined) {
-    return items.filter(isObject).flatMap((item) => expandList(item, input));
-  }
+  if (items !== undefined) return items.filter(isObject).flatMap((item) => expandList(item, input));
   const manifest = { object, source: input.source };
   const absent = ['apiVersion', 'kind'].filter(
     (name) => typeof object[name] !== 'string' || object[name] === '',

@@ -217,9 +217,7 @@ function checkChanges(
     if (operation === undefined || operation.key !== event.key) {
       throw new Violation(`nobody asked for ${eventText(event)}`);
     }
-    if (marks.has(mark)) {
-      throw new Violation(`a command took effect twice: ${eventText(event)}`);
-    }
+    if (marks.has(mark)) throw new Violation(`a command took effect twice: ${eventText(event)}`);
     marks.add(mark);
     const { type } = operation.outcome;
     if (type !== 'done' && type !== 'unknown') {

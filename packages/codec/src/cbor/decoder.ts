@@ -259,9 +259,7 @@ export class Decoder extends Cursor {
 
   #text(): string {
     const pieces = this.pieces();
-    if (!pieces.every(isUtf8)) {
-      this.fault = otherFault('cbor: invalid UTF-8 string');
-    }
+    if (!pieces.every(isUtf8)) this.fault = otherFault('cbor: invalid UTF-8 string');
     return pieces.map((piece) => piece.toString('utf8')).join('');
   }
 

@@ -341,9 +341,7 @@ function chooseField(property: Property, key: FieldName): FieldCodec {
   if (schema.type === 'array' && schema.typeName === undefined) {
     return repeatedField(key, () => codecOf(schema.items as Schema));
   }
-  if (schema.additionalProperties !== undefined) {
-    return mapField(key, schema.additionalProperties);
-  }
+  if (schema.additionalProperties !== undefined) return mapField(key, schema.additionalProperties);
   return singleField(property, key);
 }
 

@@ -178,9 +178,7 @@ export function childrenOf(
   { tags, what }: { readonly tags: RegExp; readonly what: string },
 ): readonly DerElement[] {
   const found = element?.children.map(({ tag }) => tag.toString(16).padStart(2, '0')) ?? [];
-  if (element === undefined || !tags.test(found.join(' '))) {
-    throw new DerError(`malformed ${what}`);
-  }
+  if (element === undefined || !tags.test(found.join(' '))) throw new DerError(`malformed ${what}`);
   return element.children;
 }
 

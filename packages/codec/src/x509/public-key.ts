@@ -78,9 +78,7 @@ export function checkPublicKey(element: DerElement | undefined): void {
 const exponentMax = 2n ** 31n - 1n;
 
 function checkRsaKey({ parameters, bytes }: Parameters<KeyCheck>[0]): void {
-  if (parameters?.tag !== derTag.null) {
-    throw new DerError('x509: RSA key missing NULL parameters');
-  }
+  if (parameters?.tag !== derTag.null) throw new DerError('x509: RSA key missing NULL parameters');
   const [modulus, exponent] = childrenOf(readDer(bytes), { tags: /^02 02$/, what: 'RSA key' });
   if (!isPositive(modulus)) throw new DerError('x509: RSA modulus is not a positive number');
   if (!isPositive(exponent)) {

@@ -161,9 +161,7 @@ function validateParamKind(kind: Stored<ParamKind> | undefined, path: string): F
 function validateApiVersion(text: string, field: string): FieldError[] {
   if (text === '') return [required(field)];
   const parts = text === '/' ? ['', ''] : text.split('/');
-  if (parts.length > 2) {
-    return [invalid(field, text, `unexpected GroupVersion string: ${text}`)];
-  }
+  if (parts.length > 2) return [invalid(field, text, `unexpected GroupVersion string: ${text}`)];
   const version = parts.at(-1) ?? '';
   const group = parts.length === 2 ? (parts[0] ?? '') : '';
   const joined = (value: string, messages: readonly string[]) =>
@@ -209,9 +207,7 @@ function* validateVariable(
   }
   const expression = variable.expression ?? '';
   const field = `${path}.expression`;
-  if (expression.trim() === '') {
-    return [...errors, required(field, 'expression is not specified')];
-  }
+  if (expression.trim() === '') return [...errors, required(field, 'expression is not specified')];
   const { check, own } = scope;
   const use = { field, check, variables: namesFor(scope), resultTypes: [], own };
   return [...errors, ...(yield* checkedExpression(expression, use))];

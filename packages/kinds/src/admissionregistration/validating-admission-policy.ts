@@ -216,9 +216,7 @@ function validateParamRef(reference: Stored<ParamRef> | undefined, path: string)
   const selector = reference.selector;
   const exclusive = 'name and selector are mutually exclusive';
   const errors = name === '' ? [] : ruleErrors(`${path}.name`, name, pathSegment);
-  if (name !== '' && selector !== undefined) {
-    errors.push(forbiddenField(`${path}.name`, exclusive));
-  }
+  if (name !== '' && selector !== undefined) errors.push(forbiddenField(`${path}.name`, exclusive));
   appendAll(errors, validateLabelSelector(selector, `${path}.selector`));
   if (name !== '' && selector !== undefined) {
     errors.push(forbiddenField(`${path}.selector`, exclusive));

@@ -202,9 +202,7 @@ export function* selectableErrors(
     const field = childPath(indexPath(place.path, index), 'jsonPath');
     if (jsonPath === '') return [required(field)];
     const target = fieldPathTarget(jsonPath, schema, { brackets: false });
-    if ('error' in target) {
-      return [invalid(field, jsonPath, `is an invalid path: ${target.error}`)];
-    }
+    if ('error' in target) return [invalid(field, jsonPath, `is an invalid path: ${target.error}`)];
     const fieldErrors: FieldError[] = [];
     if (target.names[0] === 'metadata') {
       fieldErrors.push(invalid(field, jsonPath, 'must not point to fields in metadata'));

@@ -95,9 +95,7 @@ export function validateCounts(
 /** Validates a whole number or percentage that must not be negative. */
 export function validateIntOrPercent(value: JsonValue | undefined, field: string): FieldError[] {
   if (value === undefined || value === null) return [];
-  if (typeof value === 'number') {
-    return value >= 0 ? [] : [invalid(field, value, negative)];
-  }
+  if (typeof value === 'number') return value >= 0 ? [] : [invalid(field, value, negative)];
   if (typeof value === 'string' && /^[0-9]+%$/.test(value)) return [];
   const regex = "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
   const detail = `a valid percent string must be a numeric string followed by an ending '%' ${regex}`;

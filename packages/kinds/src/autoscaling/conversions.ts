@@ -56,9 +56,7 @@ export function toFirstVersion(object: ApiObject, dialect: Dialect): ApiObject {
   const others = metrics
     .filter((metric) => cpuShare(metric, 'target') === undefined)
     .map(metricToOlder);
-  if (others.length > 0) {
-    annotate(object, keyOf(dialect, 'metrics'), shaped('MetricSpec', others));
-  }
+  if (others.length > 0) annotate(object, keyOf(dialect, 'metrics'), shaped('MetricSpec', others));
   const status = ensure(object, 'status');
   for (const name of ['currentReplicas', 'desiredReplicas']) status[name] ??= 0;
   const current = objectsAt(status, 'currentMetrics');
@@ -82,9 +80,7 @@ export function toFirstVersion(object: ApiObject, dialect: Dialect): ApiObject {
 }
 
 function cpuShare(metric: Stored<MetricSpec>, value: 'target' | 'current'): JsonValue | undefined {
-  if (metric.type !== 'Resource' || (metric.resource?.name ?? '') !== 'cpu') {
-    return undefined;
-  }
+  if (metric.type !== 'Resource' || (metric.resource?.name ?? '') !== 'cpu') return undefined;
   return at(metric, 'resource', value, 'averageUtilization');
 }
 

@@ -98,9 +98,7 @@ function* validateChange(
 /** Fills the defaults of a Job. */
 const defaults = (features: Features) => (object: Stored<Job>) => {
   const spec = ensure(object, 'spec');
-  if (spec.completions === undefined && spec.parallelism === undefined) {
-    spec.completions = 1;
-  }
+  if (spec.completions === undefined && spec.parallelism === undefined) spec.completions = 1;
   const hasPolicy = spec.podFailurePolicy !== undefined;
   fillAbsent(spec, {
     parallelism: 1,

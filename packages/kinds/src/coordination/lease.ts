@@ -56,9 +56,7 @@ function validate(object: Stored<Lease>): FieldError[] {
     errors.push(invalid(field, leaseTransitions, 'must be greater than or equal to 0'));
   }
   const { strategy, preferredHolder = '' } = object.spec ?? {};
-  if (strategy !== undefined) {
-    appendAll(errors, validateLeaseStrategy(strategy));
-  }
+  if (strategy !== undefined) appendAll(errors, validateLeaseStrategy(strategy));
   if (preferredHolder !== '' && (strategy ?? '') === '') {
     const detail = 'may only be specified if `strategy` is defined';
     errors.push(forbiddenField('spec.preferredHolder', detail));

@@ -156,9 +156,7 @@ function roles(object: Stored<Node>, dialect: Dialect): string {
 
 /** Drops the fields of dynamic configuration, a removed feature, unless the old node has them. */
 function dropNodeConfig(object: Stored<Node>, old?: Stored<Node>): void {
-  if (old?.spec?.configSource === undefined) {
-    delete object.spec?.configSource;
-  }
+  if (old?.spec?.configSource === undefined) delete object.spec?.configSource;
   if (old?.status?.config === undefined) delete object.status?.config;
 }
 

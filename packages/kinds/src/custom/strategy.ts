@@ -132,9 +132,7 @@ function keepAllButStatus(object: ApiObject, old: ApiObject): void {
 }
 
 function validateTypeMeta(rules: VersionRules, object: ApiObject): readonly FieldError[] {
-  if (object.kind !== rules.kind) {
-    return [invalid('kind', object.kind, `must be ${rules.kind}`)];
-  }
+  if (object.kind !== rules.kind) return [invalid('kind', object.kind, `must be ${rules.kind}`)];
   return [];
 }
 

@@ -211,9 +211,7 @@ function* validateAddresses(
   const addresses = (endpoint.addresses ?? []).map(String);
   const errors: FieldError[] = [];
   if (addresses.length === 0) errors.push(required(path, 'must contain at least 1 address'));
-  if (addresses.length > addressesMax) {
-    errors.push(tooMany(path, addresses.length, addressesMax));
-  }
+  if (addresses.length > addressesMax) errors.push(tooMany(path, addresses.length, addressesMax));
   const rule = Object.hasOwn(addressRules, type) ? addressRules[type] : undefined;
   if (rule === undefined) return errors;
   const ofEach = yield* flatMapSteps(addresses, (address, index) =>

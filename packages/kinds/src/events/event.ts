@@ -153,9 +153,7 @@ function validateSeries(event: Stored<Event>): FieldError[] {
   if ((event.series?.count ?? 0) < 2) {
     errors.push(invalid('series.count', '', 'should be at least 2'));
   }
-  if (isUnset(event.series?.lastObservedTime)) {
-    errors.push(required('series.lastObservedTime'));
-  }
+  if (isUnset(event.series?.lastObservedTime)) errors.push(required('series.lastObservedTime'));
   return errors;
 }
 

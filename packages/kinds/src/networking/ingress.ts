@@ -165,9 +165,7 @@ function validateBackend(backend: Stored<IngressBackend>, path: string): FieldEr
     return [invalid(path, '', 'cannot set both resource and service backends')];
   }
   if (resource !== undefined) return validateTypedReference(resource, `${path}.resource`);
-  if (service === undefined) {
-    return [invalid(path, '', 'resource or service backend is required')];
-  }
+  if (service === undefined) return [invalid(path, '', 'resource or service backend is required')];
   const name = service.name ?? '';
   const field = `${path}.service.name`;
   return [

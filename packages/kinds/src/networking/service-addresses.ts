@@ -78,9 +78,7 @@ function validate(object: Stored<ServiceCIDR>): FieldError[] {
   const cidrs = cidrsOf(object);
   const shown = () => `networking.ServiceCIDRSpec{CIDRs:${goStrings(cidrs)}}`;
   if (cidrs.length === 0) return [required(field, 'at least one CIDR required')];
-  if (cidrs.length > cidrsMax) {
-    return [invalidGo(field, shown, 'may only hold up to 2 values')];
-  }
+  if (cidrs.length > cidrsMax) return [invalidGo(field, shown, 'may only hold up to 2 values')];
   if (cidrs.length === cidrsMax && !isDual(cidrs.map(parseIpBlock))) {
     const example = 'i.e 192.168.0.0/24 and 2001:db8::/64';
     const detail = `may specify no more than one IP for each IP family, ${example}`;

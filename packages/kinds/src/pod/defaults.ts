@@ -73,9 +73,7 @@ function fillContainer(container: Stored<Container | EphemeralContainer>): void 
     terminationMessagePath: '/dev/termination-log',
     terminationMessagePolicy: 'File',
   });
-  for (const port of container.ports ?? []) {
-    fill(port, { protocol: 'TCP' });
-  }
+  for (const port of container.ports ?? []) fill(port, { protocol: 'TCP' });
   for (const variable of container.env ?? []) {
     fill(variable.valueFrom?.fieldRef, { apiVersion: 'v1' });
   }

@@ -256,9 +256,7 @@ function classesOf(values: readonly string[], rulesOf: (value: string) => RuleSe
 }
 
 function nameClasses(rule: PolicyRule, index: RuleIndex): ValueClass<string | undefined>[] {
-  if (rule.resourceNames.length === 0) {
-    return [{ values: [undefined], rules: index.ofAllNames() }];
-  }
+  if (rule.resourceNames.length === 0) return [{ values: [undefined], rules: index.ofAllNames() }];
   return classesOf(rule.resourceNames, (value) => index.ofName(value));
 }
 

@@ -92,9 +92,7 @@ const systemClasses = new Map([
 function systemClassProblem(object: Stored<PriorityClass>, name: string): string | undefined {
   const value = systemClasses.get(name);
   if (value === undefined) return `${name} is not a known system priority class`;
-  if ((object.value ?? 0) !== value) {
-    return `value of ${name} PriorityClass must be ${value}`;
-  }
+  if ((object.value ?? 0) !== value) return `value of ${name} PriorityClass must be ${value}`;
   if (object.globalDefault !== true) return undefined;
   return `globalDefault of ${name} PriorityClass must be false`;
 }

@@ -200,9 +200,7 @@ export function createMetricRegistry(options: {
     const isOld = age >= shownReleases && options.hidden === 'hidden';
     const isHidden = isOld || options.disabled?.includes(name) === true;
     all.push({ definition, type: parts.type, isHidden });
-    if (isHidden) {
-      return { of: () => parts.noop, remove: () => {}, clear: () => {} };
-    }
+    if (isHidden) return { of: () => parts.noop, remove: () => {}, clear: () => {} };
     if (from !== undefined && age >= 0) options.onDeprecated?.({ name, from });
     shown.set(name, family);
     const allowed = options.allowed?.get(name);

@@ -216,9 +216,7 @@ const addressBytes = 16;
  */
 function groupsFault(address: string): Fault | undefined {
   const percent = address.indexOf('%');
-  if (percent === address.length - 1) {
-    return { what: 'zone must be a non-empty string', at: '' };
-  }
+  if (percent === address.length - 1) return { what: 'zone must be a non-empty string', at: '' };
   let rest = percent < 0 ? address : address.slice(0, percent);
   let hasGap = rest.startsWith('::');
   if (hasGap) rest = rest.slice(2);

@@ -118,9 +118,7 @@ function addBound(plan: KeyPlan, operator: 'gt' | 'lt', bound: bigint | undefine
 
 function satisfies(plan: KeyPlan, value: string): boolean {
   const { isForbidden, allowed, excluded, above, below } = plan;
-  if (isForbidden || allowed?.has(value) === false || excluded?.has(value) === true) {
-    return false;
-  }
+  if (isForbidden || allowed?.has(value) === false || excluded?.has(value) === true) return false;
   if (above === undefined && below === undefined) return true;
   const actual = parseInt64(value);
   if (actual === undefined) return false;

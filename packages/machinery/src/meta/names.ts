@@ -39,9 +39,7 @@ const dnsSubdomainMessage = pattern(
 /** A DNS-1123 subdomain, such as the names of most objects. */
 export const dnsSubdomain: NameRule = (value) => {
   const messages = exceedsBytes(value, 253) ? [maxLength(253)] : [];
-  if (!isSubdomain(value)) {
-    messages.push(dnsSubdomainMessage);
-  }
+  if (!isSubdomain(value)) messages.push(dnsSubdomainMessage);
   return messages;
 };
 
@@ -148,9 +146,7 @@ const configMapKeyMessage = pattern(
 /** A key of a ConfigMap's or Secret's data. */
 export const configMapKey: NameRule = (value) => {
   const messages = exceedsBytes(value, 253) ? [maxLength(253)] : [];
-  if (!/^[-._a-zA-Z0-9]+$/.test(value)) {
-    messages.push(configMapKeyMessage);
-  }
+  if (!/^[-._a-zA-Z0-9]+$/.test(value)) messages.push(configMapKeyMessage);
   return [...messages, ...parentDirectory(value)];
 };
 
@@ -180,9 +176,7 @@ const strictEnvironmentNameMessage = pattern(
 /** The name of an environment variable before the rule was relaxed. */
 export const strictEnvironmentName: NameRule = (value) => {
   const messages: string[] = [];
-  if (!/^[-._a-zA-Z][-._a-zA-Z0-9]*$/.test(value)) {
-    messages.push(strictEnvironmentNameMessage);
-  }
+  if (!/^[-._a-zA-Z][-._a-zA-Z0-9]*$/.test(value)) messages.push(strictEnvironmentNameMessage);
   return [...messages, ...parentDirectory(value)];
 };
 

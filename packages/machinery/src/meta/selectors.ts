@@ -260,9 +260,7 @@ class LabelParser {
         this.#countTerm();
         values.add(token.text);
         if (next.kind === ')') return values;
-        if (next.kind !== ',') {
-          throw requirementError(`found '${next.text}', expected: ',' or ')'`);
-        }
+        if (next.kind !== ',') throw requirementError(`found '${next.text}', expected: ',' or ')'`);
       } else if (token.kind === ',') {
         if (values.size === 0 || next.kind === ')' || next.kind === ',') values.add('');
         if (next.kind === ')') return values;

@@ -163,9 +163,7 @@ interface Comparison {
 /** The action that an object requires. */
 function actionFor({ current, desired, annotation }: Comparison) {
   if (current === undefined) return desired === undefined ? 'none' : 'create';
-  if (desired === undefined) {
-    return autoUpdateOf(current, annotation) === true ? 'remove' : 'none';
-  }
+  if (desired === undefined) return autoUpdateOf(current, annotation) === true ? 'remove' : 'none';
   return reconciled({ current, desired, annotation }) === current ? 'none' : 'change';
 }
 

@@ -265,9 +265,7 @@ async function collect(collector: Collector, { def, entry: { key } }: Located): 
   const at: ObjectAt = { def, namespace: entry.index.namespace, name: entry.index.name };
   if (entry.index.deleting) {
     if (finalizers.includes(orphanFinalizer)) return orphanDependents(collector, { entry, at });
-    if (finalizers.includes(foregroundFinalizer)) {
-      return deleteDependents(collector, { entry, at });
-    }
+    if (finalizers.includes(foregroundFinalizer)) return deleteDependents(collector, { entry, at });
     return false;
   }
   if ((metadata.ownerReferences ?? []).length === 0) return false;

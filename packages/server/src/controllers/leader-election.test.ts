@@ -96,9 +96,7 @@ describe('a leader election', () => {
     const revision = async () => (await server.store.range({ prefix: '/' })).revision;
     const before = await revision();
     await expect.poll(revision).toBeGreaterThanOrEqual(before);
-    for (let turn = 0; turn < 50; turn += 1) {
-      await new Promise((resolve) => setImmediate(resolve));
-    }
+    for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     expect(terms).toEqual(['started', 'closing']);
     finishClosing();
     await expect.poll(() => terms).toEqual(['started', 'closing', 'closed', 'started']);

@@ -98,9 +98,7 @@ export async function loadEncryptionConfiguration(
     errors,
     rules.flatMap((rule, index) => checkRule(rule, `resources[${index}]`, context)),
   );
-  if (errors.length > 0) {
-    throw new ConfigurationError(fieldErrorsText(errors));
-  }
+  if (errors.length > 0) throw new ConfigurationError(fieldErrorsText(errors));
   const read = rules.map((rule) => ({
     resources: textsOf(member(rule, 'resources')),
     providers: objectsOf(member(rule, 'providers')).map(providerOf),
@@ -198,9 +196,7 @@ function checkProvider(provider: JsonObject, path: string, context: CheckContext
       'more than one provider specified in a single element, should split into different list elements';
     return [invalid(path, {}, why)];
   }
-  if (type === 'kms') {
-    return checkKms(jsonObject(member(provider, type)), `${path}.kms`, context);
-  }
+  if (type === 'kms') return checkKms(jsonObject(member(provider, type)), `${path}.kms`, context);
   if (type === 'identity') return [];
   const keys = objectsOf(member(jsonObject(member(provider, type)), 'keys'));
   if (keys.length === 0) return [atLeastOne(`${path}.${type}.keys`, 'keys')];

@@ -48,9 +48,7 @@ function checkKeySource({ dekSourceType, dekSource, keyId, ...source }: KeySourc
     throw new Error(`failed to validate encrypted DEK source: ${wrongSource.message}`);
   }
   const wrongKeyId = keyIdProblem(keyId);
-  if (wrongKeyId !== undefined) {
-    throw new Error(`failed to validate key id: ${wrongKeyId.message}`);
-  }
+  if (wrongKeyId !== undefined) throw new Error(`failed to validate key id: ${wrongKeyId.message}`);
   const wrongAnnotations = annotationProblems(source.annotations);
   if (wrongAnnotations.length === 0) return;
   throw new Error(`failed to validate annotations: ${aggregateText(wrongAnnotations)}`);

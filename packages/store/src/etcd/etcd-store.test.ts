@@ -124,9 +124,7 @@ describe.skipIf(!hasEtcd)('with an etcd', () => {
     const seen = await collect(store, { prefix: '/registry/', after });
     await store.put({ key: '/registry/events/a', value: bytes('v'), expect: 0 });
     await store.put({ key: '/registry/others/a', value: bytes('v'), expect: 0 });
-    while (seen.events().length < 3) {
-      await Promise.resolve(seen.watch.reached(after + 3));
-    }
+    while (seen.events().length < 3) await Promise.resolve(seen.watch.reached(after + 3));
     expect(seen.events()[2]).toMatchObject({ type: 'delete', key: '/registry/events/a' });
     expect(await store.get('/registry/others/a')).toBeDefined();
     await store.close();

@@ -91,9 +91,7 @@ async function describeByPrefix(
   const listed = await fetchTarget(session, { ...target, resource });
   const matches = listed.filter((object) => nameOf(object).startsWith(prefix));
   if (matches.length === 0) throw notFound;
-  for (const object of matches) {
-    session.io.out(`${await describe(session, resource, object)}\n`);
-  }
+  for (const object of matches) session.io.out(`${await describe(session, resource, object)}\n`);
   return 0;
 }
 

@@ -76,9 +76,7 @@ async function selectorFor(session: Session, object: string): Promise<string | u
   }
   const [word = '', ...group] = type.toLowerCase().split('.');
   const resource = (await session.mapper()).byName(type.toLowerCase());
-  if (resource === undefined) {
-    throw new NoResourceError({ resource: word, group: group.join('.') });
-  }
+  if (resource === undefined) throw new NoResourceError({ resource: word, group: group.join('.') });
   return [
     `involvedObject.kind=${resource.kind}`,
     `involvedObject.apiVersion=${apiVersionOf(resource)}`,

@@ -83,9 +83,7 @@ interface Range {
 function parseRange({ flags }: Session): Range {
   if (!flags.has('max')) throw new CliError('required flag(s) "max" not set');
   const [min, max] = [flags.integer('min') ?? -1, flags.integer('max') ?? -1];
-  if (max < 1) {
-    throw new CliError(`--max=MAXPODS is required and must be at least 1, max: ${max}`);
-  }
+  if (max < 1) throw new CliError(`--max=MAXPODS is required and must be at least 1, max: ${max}`);
   if (max < min) {
     throw new CliError(
       `--max=MAXPODS must be larger or equal to --min=MINPODS, max: ${max}, min: ${min}`,

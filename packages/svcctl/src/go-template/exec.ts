@@ -124,9 +124,7 @@ class Run {
   }
 
   checkLength(length: number): void {
-    if (this.#length + length > this.#limits.lengthMax) {
-      this.#fail('the template writes too much');
-    }
+    if (this.#length + length > this.#limits.lengthMax) this.#fail('the template writes too much');
   }
 
   #write(text: string): void {

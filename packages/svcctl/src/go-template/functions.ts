@@ -161,9 +161,7 @@ function lengthOf(arg: GoValue): GoValue {
   if (Array.isArray(value)) return goInt(value.length);
   if (isObject(value))
     return goInt(Object.values(value).filter((item) => item !== undefined).length);
-  if (kind === 'none') {
-    throw new FunctionError('reflect: call of reflect.Value.Type on zero Value');
-  }
+  if (kind === 'none') throw new FunctionError('reflect: call of reflect.Value.Type on zero Value');
   throw new FunctionError(`len of type ${typeName(arg)}`);
 }
 

@@ -327,9 +327,7 @@ class Parser {
       const [first] = operands;
       const isValue =
         first !== undefined && ['bool', 'dot', 'nil', 'number', 'string'].includes(first.type);
-      if (index > 0 && isValue) {
-        this.#fail(`non executable command in pipeline stage ${index + 1}`);
-      }
+      if (index > 0 && isValue) this.#fail(`non executable command in pipeline stage ${index + 1}`);
     }
   }
 

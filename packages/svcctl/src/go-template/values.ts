@@ -124,9 +124,7 @@ function formatInteger(value: number | bigint, verb: Verb): string | undefined {
     const character = String.fromCodePoint(isPoint ? point : 0xfffd);
     return pad(`'${character === "'" || character === '\\' ? `\\${character}` : character}'`, verb);
   }
-  if (letter === 'U') {
-    return pad(`U+${value.toString(16).toUpperCase().padStart(4, '0')}`, verb);
-  }
+  if (letter === 'U') return pad(`U+${value.toString(16).toUpperCase().padStart(4, '0')}`, verb);
   const base = Object.hasOwn(bases, letter) ? bases[letter] : undefined;
   if (base === undefined) return undefined;
   const isNegative = value < 0;

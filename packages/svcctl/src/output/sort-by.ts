@@ -80,9 +80,7 @@ function insertionSort<T extends { readonly key: Key }>(rows: readonly T[]): T[]
 }
 
 function compareKeys(left: Key, right: Key): number {
-  if (left.type === 'number' && right.type === 'number') {
-    return order(left.number, right.number);
-  }
+  if (left.type === 'number' && right.type === 'number') return order(left.number, right.number);
   if (left.type === 'text' && right.type === 'text') {
     const areQuantities = left.nano !== undefined && right.nano !== undefined;
     return areQuantities ? order(left.nano, right.nano) : compareText(left.text, right.text);

@@ -143,8 +143,6 @@ function isRefusal(error: unknown): boolean {
 }
 
 function refusalText(error: unknown): string {
-  if (error instanceof ApiFailure && error.code === 401) {
-    return 'The server rejected this token.';
-  }
+  if (error instanceof ApiFailure && error.code === 401) return 'The server rejected this token.';
   return messageOf(error);
 }

@@ -242,9 +242,7 @@ function validateBundleChoice(
       ...(selector === undefined ? [] : [invalidGo(field, () => goSelector(selector), alone)]),
     ];
   }
-  if (signer === undefined) {
-    return [required(path, 'either name or signerName must be specified')];
-  }
+  if (signer === undefined) return [required(path, 'either name or signerName must be specified')];
   return [
     ...(signer === '' ? [required(`${path}.signerName`, 'must be a valid signer name')] : []),
     ...signerNameErrors(signer, `${path}.signerName`),

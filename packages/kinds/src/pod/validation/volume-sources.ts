@@ -217,9 +217,7 @@ const flocker: SourceRule = (source, path) => {
     const detail = 'datasetName and datasetUUID can not be specified simultaneously';
     errors.push(invalid(path, 'resource', detail));
   }
-  if (name.includes('/')) {
-    errors.push(invalid(`${path}.datasetName`, name, "must not contain '/'"));
-  }
+  if (name.includes('/')) errors.push(invalid(`${path}.datasetName`, name, "must not contain '/'"));
   return errors;
 };
 

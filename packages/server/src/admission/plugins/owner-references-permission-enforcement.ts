@@ -27,9 +27,7 @@ export function ownerReferencesPermissionEnforcement(tools: AdmissionTools): Adm
       if (operation === 'UPDATE') await checkDeletion(tools, call);
       const blocking = newlyBlocking(owners, before);
       if (blocking.length === 0 || (await mayFinalizeAnything(tools, call))) return;
-      for (const owner of blocking) {
-        await checkFinalizers(tools, { call, owner });
-      }
+      for (const owner of blocking) await checkFinalizers(tools, { call, owner });
     },
   };
 }

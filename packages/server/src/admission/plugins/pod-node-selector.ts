@@ -75,9 +75,7 @@ function parsed(text: string): Labels {
   if (text === '') return labels;
   for (const pair of text.split(',')) {
     const [key = '', value, ...rest] = pair.split('=').map((part) => part.trim());
-    if (value === undefined || rest.length > 0) {
-      throw internalError(`invalid selector: [${pair}]`);
-    }
+    if (value === undefined || rest.length > 0) throw internalError(`invalid selector: [${pair}]`);
     const problems = [...qualifiedName(key), ...labelValue(value)];
     if (problems.length > 0) throw internalError(`invalid selector: [${pair}]`);
     labels[key] = value;

@@ -89,9 +89,7 @@ function checkMirror(call: AdmissionCall, pod: Stored<Pod>): void {
   if ((spec?.serviceAccountName ?? '') !== '') {
     throw refusal(call, 'a mirror pod may not reference service accounts');
   }
-  if (secretNames(spec).length > 0) {
-    throw refusal(call, 'a mirror pod may not reference secrets');
-  }
+  if (secretNames(spec).length > 0) throw refusal(call, 'a mirror pod may not reference secrets');
   const projects = (spec?.volumes ?? []).some((volume) =>
     (volume.projected?.sources ?? []).some((source) => isObject(source.serviceAccountToken)),
   );
@@ -138,9 +136,7 @@ function mountToken(spec: Stored<PodSpec>, dialect: Dialect): void {
       isNeeded = true;
     }
   }
-  if (isNeeded && present === undefined) {
-    spec.volumes = [...volumes, tokenVolume(name, dialect)];
-  }
+  if (isNeeded && present === undefined) spec.volumes = [...volumes, tokenVolume(name, dialect)];
 }
 
 function tokenVolume(name: string, dialect: Dialect): JsonObject {

@@ -173,9 +173,7 @@ async function patchedBy(
     return await runInSlices(work(), clock);
   } catch (error) {
     const isRefused = error instanceof PatchError || error instanceof WorkExceeded;
-    if (isRefused || error instanceof DecodeError) {
-      throw internalError(error.message, error);
-    }
+    if (isRefused || error instanceof DecodeError) throw internalError(error.message, error);
     throw error;
   }
 }

@@ -210,9 +210,7 @@ function startFollowUps(options: Around): { close(): Promise<void> }[] {
       }),
     );
   }
-  if (runs('autoregister-controller')) {
-    started.push(startApiServices(wiredRegistration(options)));
-  }
+  if (runs('autoregister-controller')) started.push(startApiServices(wiredRegistration(options)));
   if (runs('namespace-controller')) {
     started.push(
       startNamespaceDeletion({

@@ -192,9 +192,7 @@ function credentialsOf(exchange: Exchange): Credentials {
   if (more.length > 0) throw new Error('multiple base64.bearer.authorization tokens specified');
   if (encoded === '') return exchange;
   const bytes = decodeBase64url(encoded);
-  if (bytes === undefined) {
-    throw new Error('invalid base64.bearer.authorization token encoding');
-  }
+  if (bytes === undefined) throw new Error('invalid base64.bearer.authorization token encoding');
   if (!isUtf8(bytes)) throw new Error('invalid base64.bearer.authorization token');
   if (names.length === 0) throw new Error('missing additional subprotocol');
   const authorization = `Bearer ${bytes.toString()}`;

@@ -348,9 +348,7 @@ function headerOf(encoded: string): Readonly<Record<string, unknown>> | undefine
 /** Validates the keys that a signer reported. */
 function keySetOf(answer: ReturnType<typeof keysMessage.decode>): KeySet {
   const { refreshSeconds, dataTimestamp } = answer;
-  if (refreshSeconds <= 0) {
-    throw new SignerError(`found invalid refresh hint (${refreshSeconds}s)`);
-  }
+  if (refreshSeconds <= 0) throw new SignerError(`found invalid refresh hint (${refreshSeconds}s)`);
   if (answer.keys.length === 0) throw new SignerError('found no keys');
   if (dataTimestamp === undefined) throw new SignerError('invalid data timestamp');
   const keys = answer.keys.map(({ id, key, isExcluded }): TokenKey => {

@@ -111,9 +111,7 @@ async function preferencesOf(session: Session): Promise<JsonObject> {
 
 function minify(config: Kubeconfig, override: string | undefined): Kubeconfig {
   const currentContext = override || config.currentContext;
-  if (currentContext === '') {
-    throw new CliError('current-context must exist in order to minify');
-  }
+  if (currentContext === '') throw new CliError('current-context must exist in order to minify');
   const pick = (list: ListName, name: string, what: string) => {
     if (name === '') return new Map<string, LocatedEntry>();
     const entry = config[list].get(name);

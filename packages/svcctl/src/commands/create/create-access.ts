@@ -209,9 +209,7 @@ function checkResource(
     }
     isRestricted = true;
   }
-  if (found === undefined && !isRestricted) {
-    throw new NoResourceError(requested);
-  }
+  if (found === undefined && !isRestricted) throw new NoResourceError(requested);
 }
 
 function rulesByGroup(

@@ -223,9 +223,7 @@ const createTypeCommand = (
 function externalName(session: Session): JsonObject {
   const name = session.flags.text('external-name');
   if (name === undefined) throw new CliError('required flag(s) "external-name" not set');
-  if (dnsSubdomain(name).length > 0) {
-    throw new CliError(`invalid service external name ${name}`);
-  }
+  if (dnsSubdomain(name).length > 0) throw new CliError(`invalid service external name ${name}`);
   return { externalName: name };
 }
 

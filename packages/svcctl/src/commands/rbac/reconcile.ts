@@ -177,9 +177,7 @@ export const reconcileCommand: Command = {
     { name: 'remove-extra-subjects', type: 'boolean', help: 'Remove subjects not in the file' },
   ],
   async run(session, args) {
-    if (!hasManifests(session)) {
-      throw new CliError('must specify one of -f and -k');
-    }
+    if (!hasManifests(session)) throw new CliError('must specify one of -f and -k');
     if (args.length > 0) throw new CliError('no arguments are allowed');
     if (dryRunOf(session) === 'server') {
       throw new CliError('--dry-run=server for command reconcile is not supported yet');

@@ -202,9 +202,7 @@ function withoutRevisions(resource: ApiResource, tool: 'history viewer' | 'rollb
 /** Rolls back one workload. Resolves with the text of the report. Rejects with CliError. */
 async function undo(session: Session, { target }: Workload): Promise<string> {
   const { resource } = target;
-  if (!isAppsKind(resource, revisionedKinds)) {
-    throw withoutRevisions(resource, 'rollbacker');
-  }
+  if (!isAppsKind(resource, revisionedKinds)) throw withoutRevisions(resource, 'rollbacker');
   const dryRun = dryRunOf(session);
   const requested = session.flags.integer('to-revision') ?? 0;
   if (requested < 0) throw notFound(requested);
@@ -318,9 +316,7 @@ async function showHistory(
   revision: number,
 ): Promise<void> {
   const { resource } = target;
-  if (!isAppsKind(resource, revisionedKinds)) {
-    throw withoutRevisions(resource, 'history viewer');
-  }
+  if (!isAppsKind(resource, revisionedKinds)) throw withoutRevisions(resource, 'history viewer');
   const { revisions } = await readHistory(session, target);
   const printer = printerOf(session);
   if (printer !== undefined) {

@@ -110,9 +110,7 @@ export async function attachTo(session: Session, pod: JsonObject, name?: string)
   }
   // The specification of the container, not the flag, decides whether the process has a terminal.
   const isTerminal = hasTerminal(session, hasTty);
-  if (!flags.boolean('quiet')) {
-    io.err("If you don't see a command prompt, try pressing enter.\n");
-  }
+  if (!flags.boolean('quiet')) io.err("If you don't see a command prompt, try pressing enter.\n");
   await connect(session, { pod, container, subresource: 'attach', words: [], isTerminal });
 }
 

@@ -329,9 +329,7 @@ export function useFaults(
 
 function localFaults(text: string, schema: KindSchema | string | undefined): EditFault[] {
   const read = readYaml(text);
-  if (read.fault !== undefined) {
-    return [{ field: '', reason: 'Syntax', ...read.fault }];
-  }
+  if (read.fault !== undefined) return [{ field: '', reason: 'Syntax', ...read.fault }];
   if (typeof schema !== 'object' || !isObject(read.value)) return [];
   return withLines(schemaFaults(schema, read.value), text);
 }
