@@ -184,7 +184,7 @@ function requestEnvironment(use: {
 }
 
 /** A variable of a policy: a name for the value of an expression. */
-export interface PolicyVariable {
+interface PolicyVariable {
   readonly name: string;
   readonly expression: string;
 }

@@ -30,7 +30,7 @@ export interface CompiledRule {
 }
 
 /** Why a rule cannot be compiled. */
-export interface RuleProblem {
+interface RuleProblem {
   readonly member: 'rule' | 'messageExpression';
   readonly detail: string;
   /** Whether the rule is empty and is not run. */
@@ -40,7 +40,7 @@ export interface RuleProblem {
 }
 
 /** The maximum cost of a rule, as far as it compiles. */
-export interface RuleCosts {
+interface RuleCosts {
   readonly rule?: Compiled['costSteps'];
   readonly messageExpression?: Compiled['costSteps'];
 }
@@ -57,7 +57,7 @@ export function selfSchema(schema: Schema, isRoot: boolean): Schema {
 }
 
 /** A rule that does not compile, with partial results. */
-export interface BrokenRule {
+interface BrokenRule {
   readonly problem: RuleProblem;
   readonly program?: undefined;
   readonly usesOldSelf: boolean;

@@ -42,7 +42,7 @@ type Warn = (text: string) => void;
 type Unforgiving = 'unforgiving';
 
 /** The validator of the rules of a custom kind's version, in steps (TRUST-2). */
-export type RunRules = (
+type RunRules = (
   object: JsonValue,
   old: JsonValue | undefined,
   warn?: Warn | Unforgiving,

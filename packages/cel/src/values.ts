@@ -349,7 +349,7 @@ export const isScalar = (value: Value) =>
   !(value instanceof List) && !(value instanceof Optional) && !isMapValue(value);
 
 /** Counts what a comparison in steps does, and says when it pauses. */
-export interface ComparisonPace {
+interface ComparisonPace {
   readonly tally: Tally;
   /** Counts elementary steps other than comparisons. May throw. */
   readonly work: (steps: number) => void;

@@ -121,7 +121,7 @@ export interface ApiClient {
 }
 
 /** Receives every warning of the server, and every request; never receives credentials. */
-export interface ApiObserver {
+interface ApiObserver {
   warning?(text: string): void;
   request?(event: {
     method: string;

@@ -167,7 +167,7 @@ function parseResourceList(
 }
 
 /** Receives an ambiguous short name and a resource of lower priority that also has it. */
-export type AmbiguityListener = (shortName: string, other: ApiResource) => void;
+type AmbiguityListener = (shortName: string, other: ApiResource) => void;
 
 /**
  * Finds resources by plural, singular, or short name, or by kind, ignoring case, each optionally

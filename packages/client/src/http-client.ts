@@ -178,7 +178,7 @@ function escapeHeaderKey(key: string): string {
 }
 
 /** A request over HTTP. */
-export interface HttpRequest {
+interface HttpRequest {
   readonly method: string;
   /** Path and query, relative to the server's prefix. */
   readonly path: string;

@@ -24,13 +24,13 @@ export const bodyValuesMax = 60_000;
  * Maximum number of values in a YAML body, including keys. The library creates the nodes of a
  * document in one step, and takes about ten times as long for each as a JSON parser.
  */
-export const yamlValuesMax = 30_000;
+const yamlValuesMax = 30_000;
 
 /**
  * Maximum number of lines in a YAML body. The library finds the end of a text of many lines in one
  * step, and takes up to 150 ns for each line.
  */
-export const yamlLinesMax = 65_536;
+const yamlLinesMax = 65_536;
 
 /**
  * Maximum number of members of one object in a body. Listing or copying the members of an object
@@ -42,7 +42,7 @@ export const objectMembersMax = 16_384;
  * Maximum number of characters of the names and texts of an object, which aliases, defaults, and
  * patches multiply: twice as many as a body has bytes.
  */
-export const objectCharactersMax = 6_291_456;
+const objectCharactersMax = 6_291_456;
 
 /** Thrown for a text with too many values, or with an object with too many members. */
 export class TooManyValues extends JsonError {

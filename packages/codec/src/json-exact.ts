@@ -35,7 +35,7 @@ interface Frame {
 }
 
 /** A parsed text. */
-export interface ParsedJson {
+interface ParsedJson {
   readonly value: JsonValue;
   /** The paths of duplicate members. */
   readonly duplicates: string[];

@@ -20,7 +20,7 @@ const quote = 0x22;
 const backslash = 0x5c;
 
 /** A value, and the number of the members of all its objects, without duplicates. */
-export interface ParsedPieces {
+interface ParsedPieces {
   readonly value: JsonValue;
   readonly members: number;
 }

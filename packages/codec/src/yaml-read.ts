@@ -284,7 +284,7 @@ function isValue(lexeme: string): boolean {
 type Collection = CST.BlockMap | CST.BlockSequence | CST.FlowCollection;
 
 /** The rest of a collection that was cut. */
-export interface Rest {
+interface Rest {
   /** The token of the collection, which keeps its first items. */
   readonly of: CST.Token;
   /** A collection of the same type with the other items. */

@@ -44,7 +44,7 @@ export const treeParsing = {
 } as const;
 
 /** A parsed document without syntax errors. */
-export interface ParsedTree {
+interface ParsedTree {
   readonly contents: Document.Parsed['contents'];
   /** Further nodes of collections that were cut, by the token of the first node. */
   readonly rests?: ReadonlyMap<unknown, readonly { readonly items: readonly unknown[] }[]>;
@@ -53,7 +53,7 @@ export interface ParsedTree {
 }
 
 /** The value of a document. */
-export interface ReadTree {
+interface ReadTree {
   readonly value: JsonValue;
   /** Messages about duplicate keys; the last wins: `line 4: key "a" already set in map`. */
   readonly repeated: readonly string[];

@@ -64,7 +64,7 @@ const closeTimeoutMs = 1000;
 const goAwayPing = Buffer.from('shutdown', 'latin1');
 
 /** The facilities of the server that a connection uses. Sizes in bytes, times in milliseconds. */
-export interface Http2Host extends ConnectionHost {
+interface Http2Host extends ConnectionHost {
   readonly clock: Clock;
   readonly limits: {
     /** Maximum size of the headers of a request. */

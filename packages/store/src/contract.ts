@@ -28,7 +28,7 @@ export interface StoredRecord {
  * The state of the key that a write requires: `0` if the key must be absent, otherwise its
  * modRevision. There is no unconditional write.
  */
-export type Expectation = Revision;
+type Expectation = Revision;
 
 /** A write of a key's value on condition of the key's state. */
 export interface PutRequest {
@@ -225,7 +225,7 @@ export interface CheckpointedStore extends Store {
   restore(checkpoint: Checkpoint, options: { readonly last: string }): RestoreResult;
 }
 
-export type StoreErrorCode =
+type StoreErrorCode =
   | 'compacted'
   | 'future-revision'
   /** The store is out of space. Clients may see the message. */

@@ -283,7 +283,7 @@ const recordsOf = (batch: readonly StoreEvent[]): StoredRecord[] =>
   });
 
 /** Translates events, in order. Returns a promise if the translation is asynchronous. */
-export type ChangeEvents = (batch: readonly StoreEvent[]) => MaybePromise<readonly StoreEvent[]>;
+type ChangeEvents = (batch: readonly StoreEvent[]) => MaybePromise<readonly StoreEvent[]>;
 
 /** Number of waiting events that are translated together, not counting the rest of a revision. */
 const batchEvents = 500;

@@ -3,7 +3,7 @@ import { goValue, isObject, type JsonValue, problemText } from '@wheelhouse/mach
 import type { Revision } from './contract.ts';
 
 /** A parsed resourceVersion, or kube-apiserver's error text. */
-export type ParsedVersion =
+type ParsedVersion =
   | { readonly ok: true; readonly revision: Revision }
   | { readonly ok: false; readonly why: string };
 

@@ -21,7 +21,7 @@ export interface HistoryChunk {
 }
 
 /** The store's history as the hub reads it; durable state only. */
-export interface HistorySource {
+interface HistorySource {
   readonly revision: Revision;
   readonly compactRevision: Revision;
   /**

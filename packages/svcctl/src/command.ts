@@ -6,7 +6,7 @@ import type { Session } from './session.ts';
  * `TYPE/NAME`; `pods`, `nodes`: their names; `types`: one type; `verb-and-type`: an API verb and a
  * type; `contexts`, `clusters`, `users`: the name of a kubeconfig entry; `shells`: a shell.
  */
-export type CompletionKind =
+type CompletionKind =
   | 'objects'
   | 'pods'
   | 'nodes'

@@ -91,7 +91,7 @@ function takeLock(lock: string): void {
 }
 
 /** An entry of a kubeconfig. */
-export interface EntryName {
+interface EntryName {
   readonly list: ListName;
   readonly name: string;
 }

@@ -90,7 +90,7 @@ export const noResourcesNamed = (): CliError =>
   );
 
 /** How objects are selected: by names or selectors, or by names alone. */
-export type SelectedBy = 'selectors' | 'names';
+type SelectedBy = 'selectors' | 'names';
 
 interface SelectionOptions {
   readonly selectedBy?: SelectedBy;

@@ -5,7 +5,7 @@ import { asText, misfit } from './arguments.ts';
 import { textSize } from './arithmetic.ts';
 
 /** An authorization check by an expression. */
-export interface AccessQuestion {
+interface AccessQuestion {
   /** `system:serviceaccount:<namespace>:<name>`; undefined for the request's user. */
   readonly user: string | undefined;
   /** Path of a nonresource check; otherwise undefined. */

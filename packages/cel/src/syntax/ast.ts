@@ -3,7 +3,7 @@
 export type Literal = null | boolean | bigint | number | string | Uint8Array | UintLiteral;
 
 /** An unsigned integer, which is a separate type. */
-export interface UintLiteral {
+interface UintLiteral {
   readonly uint: bigint;
 }
 
@@ -19,7 +19,7 @@ export type Expr =
   | OptionalMapExpr
   | BindExpr;
 
-export interface ConstExpr {
+interface ConstExpr {
   readonly kind: 'const';
   readonly at: number;
   readonly value: Literal;
@@ -47,7 +47,7 @@ export interface CallExpr {
   readonly target: Expr | undefined;
   readonly args: readonly Expr[];
 }
-export interface ListExpr {
+interface ListExpr {
   readonly kind: 'list';
   readonly at: number;
   readonly items: readonly { readonly value: Expr; readonly optional: boolean }[];

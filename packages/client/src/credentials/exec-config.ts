@@ -9,7 +9,7 @@ import {
 } from '@wheelhouse/machinery';
 
 /** Whether a plugin may prompt the user. */
-export type InteractiveMode = 'Never' | 'IfAvailable' | 'Always';
+type InteractiveMode = 'Never' | 'IfAvailable' | 'Always';
 
 /** The `exec` section of a kubeconfig user: the plugin that provides credentials (AUTHN-11). */
 export interface ExecConfig {

@@ -15,7 +15,7 @@ import { parseYaml } from '../yaml.ts';
 import { type ExecCluster, execDialect } from './exec-config.ts';
 
 /** One run of a plugin. */
-export interface PluginRun {
+interface PluginRun {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -128,7 +128,7 @@ function clusterOf(cluster: ExecCluster): JsonObject {
 }
 
 /** The output of a plugin. */
-export interface ExecOutput {
+interface ExecOutput {
   readonly credential: Credential;
   /** When the credential expires, in milliseconds since 1970; undefined if it does not. */
   readonly expiresMs: number | undefined;

@@ -42,7 +42,7 @@ export function* decodeStoredCborSteps(bytes: Buffer): Generator<void, JsonObjec
 }
 
 /** A body decoded as a Go type, without unknown members. */
-export interface TypedCbor {
+interface TypedCbor {
   readonly value: JsonObject;
   /** The paths of unknown members. */
   readonly unknown?: FoundPaths;

@@ -8,7 +8,7 @@ const itemsMax = 1024;
 const itemsPerStep = 1024;
 
 /** Limits on CBOR. */
-export interface CborLimits {
+interface CborLimits {
   /** Maximum number of values in total. */
   readonly valuesMax: number;
   /** Maximum number of items of one list or map. */

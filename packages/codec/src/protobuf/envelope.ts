@@ -214,7 +214,7 @@ function writeHead(writer: WireWriter, type: EnvelopeType, length: number): void
 }
 
 /** Field numbers of a list. */
-export interface ListFields {
+interface ListFields {
   readonly metadata: number;
   readonly items: number;
 }

@@ -3,7 +3,7 @@ import { ipVersion, parseGoUrl, showValue, type WorkBudget } from '@wheelhouse/m
 import { childrenOf, type DerElement, DerError, readSequence } from './der.ts';
 
 /** The kinds of names for which constraints are evaluated, as in Go's verifier. */
-export type NameKind = 'email' | 'dns' | 'uri' | 'ip';
+type NameKind = 'email' | 'dns' | 'uri' | 'ip';
 
 /** One alternative name: the bytes of an address, or ASCII text. */
 export interface AlternativeName {

@@ -1,7 +1,7 @@
 import type { Clock } from './clock.ts';
 
 /** A cache whose values expire. */
-export interface ExpiringCache<Value> {
+interface ExpiringCache<Value> {
   /** Returns the value unless it has expired. */
   get(key: string): Value | undefined;
   /** Keeps a value for `ttlMs` milliseconds; does nothing if that is not positive. */

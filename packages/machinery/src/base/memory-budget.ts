@@ -1,7 +1,7 @@
 import { defer } from './faults.ts';
 
 /** What memory is used for; the label of its metric. */
-export type MemoryUse = 'connections' | 'requests' | 'bodies' | 'answers' | 'watches' | 'selectors';
+type MemoryUse = 'connections' | 'requests' | 'bodies' | 'answers' | 'watches' | 'selectors';
 
 /** All uses of memory. */
 export const memoryUses: readonly MemoryUse[] = [
@@ -36,7 +36,7 @@ interface Owner {
 }
 
 /** The callbacks of an account's holder. */
-export interface MemoryHolder {
+interface MemoryHolder {
   /** Synchronously abandons work, most expensive first, until about `bytes` are released. */
   shed(bytes: number): void;
 }

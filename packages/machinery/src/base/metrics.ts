@@ -88,9 +88,9 @@ function quantileOf(counts: readonly Uint32Array[], quantile: number): number {
 export type Stability = 'ALPHA' | 'BETA' | 'STABLE';
 
 /** Whether the help text starts with the stability, which kube-apiserver omits for some metrics. */
-export type ShownStability = 'shown' | 'omitted';
+type ShownStability = 'shown' | 'omitted';
 
-export interface MetricDefinition {
+interface MetricDefinition {
   readonly name: string;
   readonly help: string;
   readonly stability: Stability;
@@ -100,12 +100,12 @@ export interface MetricDefinition {
   readonly deprecatedFrom?: string;
 }
 
-export interface HistogramDefinition extends MetricDefinition {
+interface HistogramDefinition extends MetricDefinition {
   /** Upper bounds in ascending order; infinity is added. */
   readonly buckets: readonly number[];
 }
 
-export interface SummaryDefinition extends MetricDefinition {
+interface SummaryDefinition extends MetricDefinition {
   readonly quantiles: readonly number[];
   /** Period for which a value counts in the quantiles, milliseconds. */
   readonly maxAgeMs: number;
@@ -141,7 +141,7 @@ export interface Family<Series> {
 }
 
 /** A registered metric. */
-export interface RegisteredMetric {
+interface RegisteredMetric {
   readonly definition: MetricDefinition;
   readonly type: 'counter' | 'gauge' | 'histogram' | 'summary';
   readonly isHidden: boolean;

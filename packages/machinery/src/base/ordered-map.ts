@@ -32,7 +32,7 @@ export interface OrderedMap<V> {
 export class MapOwner {}
 
 /** Up to 64 adjacent entries. */
-export interface Leaf<V> {
+interface Leaf<V> {
   readonly keys: readonly string[];
   readonly values: readonly V[];
   readonly size: number;
@@ -59,7 +59,7 @@ interface Branch<V> {
 type Node<V> = OwnLeaf<V> | Branch<V>;
 
 /** A run of one leaf's entries, `from` inclusive, `to` exclusive. */
-export interface LeafSpan<V> {
+interface LeafSpan<V> {
   readonly leaf: Leaf<V>;
   readonly from: number;
   readonly to: number;

@@ -44,7 +44,7 @@ export function longerPath(path: string, part: string): string {
 }
 
 /** The items of a list that fit into a response, and the number of omitted ones. */
-export interface BoundedList<Item> {
+interface BoundedList<Item> {
   readonly items: readonly Item[];
   readonly omitted: number;
 }

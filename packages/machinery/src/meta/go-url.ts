@@ -2,7 +2,7 @@ import { posix } from 'node:path';
 import { showValue } from './field-error.ts';
 
 /** A URL as parsed by Go's `url.Parse`; absent parts are empty. */
-export interface GoUrl {
+interface GoUrl {
   readonly scheme: string;
   /** User and password as written; undefined without an `@`. */
   readonly user: string | undefined;

@@ -1,5 +1,5 @@
 /** Facts about a reason of a Status, for the reference page and the type of reasons. */
-export interface StatusReasonFacts {
+interface StatusReasonFacts {
   /** HTTP status codes with this reason. */
   readonly codes: readonly number[];
   readonly meaning: string;

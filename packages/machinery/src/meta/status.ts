@@ -38,7 +38,7 @@ export interface StatusDetails {
  * The list metadata of a Status: empty, or the token with which an expired list can continue
  * (LIST-3).
  */
-export type StatusMetadata = { readonly continue?: string };
+type StatusMetadata = { readonly continue?: string };
 
 /** The body of error responses, and of deletions that do not return the object. */
 export interface Status {

@@ -238,7 +238,7 @@ function buildNullRemover(schema: Schema, removal: NullRemoval): NullRemover {
  */
 export type CustomDecoder = (object: JsonObject, options?: CustomDecoding) => FoundPaths;
 
-export interface CustomDecoding {
+interface CustomDecoding {
   /** Whether to keep nulls for validation, except those of fields of any type. */
   readonly keepsNulls?: boolean;
   /**

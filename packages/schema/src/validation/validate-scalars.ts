@@ -16,10 +16,10 @@ import { formatCheck } from './formats.ts';
 import type { Result, ValidationWork } from './validation-result.ts';
 
 /** Adds the errors of one value. Messages contain `in body`, as those of kube-apiserver do. */
-export type ValueCheck = (value: JsonValue, path: string, errors: FieldError[]) => void;
+type ValueCheck = (value: JsonValue, path: string, errors: FieldError[]) => void;
 
 /** Adds the errors of a string, whose pattern may be expensive. */
-export type TextCheck = (text: string, path: string, result: Result) => void;
+type TextCheck = (text: string, path: string, result: Result) => void;
 
 /** Returns the field of an error: a path without the leading dot of a member of the root. */
 export function fieldOf(path: string): string {
@@ -59,7 +59,7 @@ function wrongType(path: string, expected: string, actual: string): FieldError {
 }
 
 /** Checks the type of a value, and returns whether it is valid. */
-export type TypeCheck = (value: JsonValue, path: string, errors: FieldError[]) => boolean;
+type TypeCheck = (value: JsonValue, path: string, errors: FieldError[]) => boolean;
 
 /** Returns the check of the type of a node. */
 export function typeCheck(node: {

@@ -40,7 +40,7 @@ import {
   ValidationWork,
 } from './validation-result.ts';
 
-export interface ValidateOptions {
+interface ValidateOptions {
   /** The previous value in an update; errors about unchanged parts are then omitted. */
   readonly old?: JsonValue | undefined;
   /** The path of the value (`status`) if it is part of an object; the prefix of all fields. */
@@ -48,7 +48,7 @@ export interface ValidateOptions {
 }
 
 /** Returns the errors of a value, in steps (TRUST-2). */
-export type Validator = (
+type Validator = (
   value: JsonValue,
   options?: ValidateOptions,
 ) => Generator<void, readonly FieldError[]>;

@@ -41,7 +41,7 @@ function checkedFormat(format: string | undefined): string {
 }
 
 /** How a schema is interpreted. */
-export interface NodeOptions {
+interface NodeOptions {
   /**
    * Whether the schema validates a default instead of an object: int-or-string does not restrict
    * the type, errors about types contain unchecked formats, and alternatives are not closed.

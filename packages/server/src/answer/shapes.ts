@@ -26,7 +26,7 @@ import { type Entry, locateMetadata, type MetadataLocation } from '../watchcache
 import { type ListDocument, listMetadata, madeList } from './lists.ts';
 
 /** The object that a table row contains besides its cells (CODEC-5). */
-export type IncludeObject = 'None' | 'Metadata' | 'Object';
+type IncludeObject = 'None' | 'Metadata' | 'Object';
 
 const includes: readonly IncludeObject[] = ['None', 'Metadata', 'Object'];
 

@@ -25,7 +25,7 @@ import { messageAhead, protobufObject } from './encodings.ts';
 import { jsonSteps, type Transform, transformFor } from './shapes.ts';
 
 /** How a watch is encoded: the shared encoder of events, and the frame of a failure. */
-export interface WatchEncoding {
+interface WatchEncoding {
   readonly contentType: string;
   readonly encoder: EventEncoder;
   readonly errorFrame: (error: StatusError) => Buffer;

@@ -24,10 +24,10 @@ const protocolError = 1002;
 const partingMs = 10_000;
 
 /** Returns the end of the message that begins at `start` in bytes written to a stream. */
-export type MessageEnd = (bytes: Buffer, start: number) => number;
+type MessageEnd = (bytes: Buffer, start: number) => number;
 
 /** How bytes are sent over a WebSocket. */
-export interface WebSocketOptions {
+interface WebSocketOptions {
   readonly form: 'text' | 'binary';
   readonly messageEnd: MessageEnd;
   /** Bytes to omit at the start of each message. */

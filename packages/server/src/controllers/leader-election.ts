@@ -33,7 +33,7 @@ type LeaseSpec = {
 type Outcome = 'held' | 'lost' | 'others';
 
 /** Options of an election; the periods are those of client-go's leader election. */
-export interface LeaderElectionOptions {
+interface LeaderElectionOptions {
   readonly leases: ResourceDef;
   readonly registry: Registry;
   readonly clock: Clock;

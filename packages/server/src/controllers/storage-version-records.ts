@@ -16,7 +16,7 @@ interface ServerVersions {
 }
 
 /** A resource, with all versions that it has ever had. */
-export interface RecordedResource {
+interface RecordedResource {
   readonly def: ResourceDef;
   readonly allVersions: readonly string[];
 }

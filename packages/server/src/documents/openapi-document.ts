@@ -94,7 +94,7 @@ interface OpenApiMembers {
 }
 
 /** Returns the JSON of a reference to a schema, or of the inline schema. */
-export type SchemaText = (schema: RouteSchema) => string;
+type SchemaText = (schema: RouteSchema) => string;
 
 /** The JSON of operations in an OpenAPI version. */
 export interface OperationForm {

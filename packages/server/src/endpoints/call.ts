@@ -140,7 +140,7 @@ export interface PlainAnswer {
   readonly compression?: 'gzip';
 }
 
-export interface EndpointLimits {
+interface EndpointLimits {
   /** Maximum size of a request body in bytes (API-9). */
   readonly bodyBytesMax: number;
   readonly requestTimeoutMs: number;

@@ -128,7 +128,7 @@ function lasting(context: EndpointContext): Record<string, string> {
 }
 
 /** A media type of documents. */
-export interface ServedType extends EncodingDescriptor {
+interface ServedType extends EncodingDescriptor {
   /** The Content-Type of the answer; if an encoding has two names, the newer one. */
   readonly answersAs: OpenApiMediaType;
 }

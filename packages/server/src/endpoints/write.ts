@@ -127,7 +127,7 @@ async function readObject(
 }
 
 /** A decoded PATCH request: an apply with its body, or another patch with its bytes. */
-export type AnyPatch = { readonly bytes: Buffer; readonly options: PatchOptions } & (
+type AnyPatch = { readonly bytes: Buffer; readonly options: PatchOptions } & (
   | { readonly type: 'apply'; readonly body: ApplyBody }
   | { readonly type: Exclude<PatchType, 'apply'> }
 );

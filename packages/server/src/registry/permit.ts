@@ -67,7 +67,7 @@ export class Permit<Access extends RequestSubject = RequestSubject> {
 }
 
 /** Allows a part of the server to write any target on its own behalf. */
-export class InternalPermit {
+class InternalPermit {
   readonly #writer: string;
 
   constructor(secret: symbol, writer: string) {

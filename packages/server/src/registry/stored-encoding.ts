@@ -185,7 +185,7 @@ function* upToDate(
 }
 
 /** The encodings in which a store keeps new values. */
-export interface StoredEncodings {
+interface StoredEncodings {
   /** For built-in kinds with a protobuf form; others are kept as JSON. */
   readonly builtin: 'json' | 'protobuf';
   readonly custom: 'json' | 'cbor';
@@ -194,7 +194,7 @@ export interface StoredEncodings {
 type Encoding = 'json' | 'protobuf' | 'cbor';
 
 /** A store of canonical JSON that keeps its values in other encodings. */
-export interface EncodedStore {
+interface EncodedStore {
   readonly store: Store;
   /** Whether the value of a key would be written in another encoding now. */
   isStale(key: string): Promise<boolean>;

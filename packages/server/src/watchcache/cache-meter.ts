@@ -77,7 +77,7 @@ export class CacheMeter {
 }
 
 /** Creates a meter for each cache, under kube-apiserver's names (OPS-1). */
-export interface CacheMeters {
+interface CacheMeters {
   /** `resource`: `pods`, `deployments.apps`. */
   of(resource: string): CacheMeter;
   /** Updates all gauges. */

@@ -105,7 +105,7 @@ function newScope(): Scope {
 }
 
 /** The dependencies and limits of a dispatcher. */
-export interface DispatcherOptions {
+interface DispatcherOptions {
   readonly window: ChangeWindow;
   readonly clock: Clock;
   readonly logger: Logger;

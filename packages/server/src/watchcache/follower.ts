@@ -127,7 +127,7 @@ class Freshness {
 }
 
 /** The dependencies and callbacks of a follower. */
-export interface FollowerOptions extends LoaderOptions {
+interface FollowerOptions extends LoaderOptions {
   readonly clock: Clock;
   readonly limits: WindowLimits;
   readonly meter?: CacheMeter | undefined;

@@ -35,7 +35,7 @@ import { exchange, isSuccess, UnusableAnswer } from './answer.ts';
 import type { ClientMeter } from './client-metrics.ts';
 
 /** A webhook and its connections. */
-export interface ConnectedWebhook extends Webhook {
+interface ConnectedWebhook extends Webhook {
   /** Posts `body` once. Rejects with a WebhookError unless the status is 2xx. */
   post(body: string): Promise<void>;
   /** Closes the connections once no call is in flight. */

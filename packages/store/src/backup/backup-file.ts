@@ -38,7 +38,7 @@ const lineEnd = 0x0a;
  * Reads a backup from pieces of any size and buffers at most one incomplete record. Records must
  * not be trusted before `finish` returns. Every method throws BackupError.
  */
-export class BackupReader {
+class BackupReader {
   readonly #digest = createHash('sha256');
   #pieces: Buffer[] = [];
   #available = 0;

@@ -43,7 +43,7 @@ const snapshotChainsMax = 500;
 /** Maximum length of a key, bytes of UTF-8; the limit of older data directories. */
 export const keyBytesMax = 1978;
 
-export interface EmbeddedStoreOptions {
+interface EmbeddedStoreOptions {
   /** Created if absent; holds only the store's files. */
   readonly directory: string;
   readonly clock: Clock;
@@ -61,7 +61,7 @@ export interface EmbeddedStoreOptions {
 export type StoreAlarm = SpaceAlarm | 'disk-failed';
 
 /** A store that reports whether it can be written (TRUST-8). */
-export interface EmbeddedStore extends Store {
+interface EmbeddedStore extends Store {
   /**
    * Tries a write if the last one failed. Rejects with a StoreError that says why the store cannot
    * grow.

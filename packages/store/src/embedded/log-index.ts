@@ -34,7 +34,7 @@ export interface KeyChain {
 }
 
 /** A record as stored in the log. */
-export interface PlacedRecord {
+interface PlacedRecord {
   readonly key: string;
   readonly revision: Revision;
   readonly createRevision: Revision;

@@ -65,7 +65,7 @@ const readAsync = promisify(read);
 const writeAsync = promisify(write);
 const fdatasyncAsync = promisify(fdatasync);
 
-export interface SegmentHeader {
+interface SegmentHeader {
   readonly sequence: number;
   /** Size of the file in bytes. */
   readonly size: number;

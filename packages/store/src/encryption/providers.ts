@@ -29,7 +29,7 @@ export interface KmsSettings {
 }
 
 /** A provider with its keys in the configuration; `identity` does not encrypt. */
-export type KeyedProvider =
+type KeyedProvider =
   | { readonly type: 'aescbc' | 'aesgcm' | 'secretbox'; readonly keys: readonly NamedKey[] }
   | { readonly type: 'identity' };
 

@@ -35,7 +35,7 @@ export interface Prefixed {
 }
 
 /** Called for each transformation, for metrics. */
-export type ObserveTransformation = (transformation: {
+type ObserveTransformation = (transformation: {
   readonly type: 'from_storage' | 'to_storage';
   /** `identity` for an unencrypted value that was read, `unknown` if no prefix matches. */
   readonly prefix: string;

@@ -21,7 +21,7 @@ import { createKeySpace, type KeySpace, streamEvents } from './event-stream.ts';
 import { compareTarget, type KeyValue, methods, prefixEnd } from './protocol.ts';
 
 /** Keys that etcd removes on its own. */
-export interface ExpiringKeys {
+interface ExpiringKeys {
   /** Keys with this prefix expire `ttlMs` after their last write. */
   readonly prefix: string;
   readonly ttlMs: number;

@@ -272,7 +272,7 @@ export class EventFeed {
 }
 
 /** The dependencies of an event feed. */
-export interface EventFeedOptions {
+interface EventFeedOptions {
   readonly client: EtcdClient;
   readonly keys: KeySpace;
   readonly clock: Clock;

@@ -57,7 +57,7 @@ const pauseMs = { first: 100, longest: 1000 };
 const windows = { stream: 4 * 2 ** 20, connection: 16 * 2 ** 20 };
 
 /** The server of a channel and how to connect to it. */
-export interface ChannelOptions {
+interface ChannelOptions {
   /**
    * URL of the server, such as `https://10.0.0.1:2379`; for a Unix socket, the scheme and the
    * authority to send.
@@ -89,7 +89,7 @@ export interface ClientIdentity {
 }
 
 /** Handlers of one call. `onEnd` is called last and once, unless the call was canceled. */
-export interface CallHandlers {
+interface CallHandlers {
   readonly onMessage: (bytes: Buffer) => void;
   /** Without an error if the server ended the call with status 0. */
   readonly onEnd: (error: CallError | undefined) => void;

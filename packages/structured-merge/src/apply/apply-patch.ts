@@ -52,7 +52,7 @@ const beforeFirstApply = 'before-first-apply';
  * An apply request: the body is merged into the object, and the manager owns exactly the fields in
  * the body.
  */
-export interface AppliedPatch {
+interface AppliedPatch {
   /** The stored object; undefined if the apply creates it. */
   readonly live: ApiObject | undefined;
   /** The body. */

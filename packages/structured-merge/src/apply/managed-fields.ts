@@ -42,7 +42,7 @@ export interface Managed {
 export const noManaged: Managed = { managers: new Map(), times: new Map() };
 
 /** The identity of a manager. An applier has the same identity in every version. */
-export interface ManagerIdentity {
+interface ManagerIdentity {
   readonly manager: string;
   readonly operation: 'Apply' | 'Update';
   readonly apiVersion: string;

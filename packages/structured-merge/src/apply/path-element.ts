@@ -162,7 +162,7 @@ export function encodeValue(value: JsonValue): string {
 }
 
 /** A parsed path element. */
-export type ParsedElement =
+type ParsedElement =
   | { readonly kind: 'field'; readonly name: string }
   | { readonly kind: 'key'; readonly keys: readonly (readonly [string, JsonValue])[] }
   | { readonly kind: 'value'; readonly value: JsonValue }

@@ -49,14 +49,14 @@ export interface ListType {
   readonly sortedKeys: readonly KeyPrefix[];
 }
 
-export interface KeyPrefix {
+interface KeyPrefix {
   readonly name: string;
   /** `"port":` */
   readonly prefix: string;
 }
 
 /** A type that is compiled when it is first needed, because schemas may be recursive. */
-export interface LazyType {
+interface LazyType {
   get(): ValueType;
 }
 

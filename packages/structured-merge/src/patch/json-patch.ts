@@ -59,7 +59,7 @@ export interface JsonPatchOperation {
  */
 export type JsonPatchRules = 'exact' | 'lenient';
 
-export interface JsonPatchOptions {
+interface JsonPatchOptions {
   readonly rules: JsonPatchRules;
   /**
    * What a test compares if a member is absent: `null`, the default of lenient rules, or `nothing`,

@@ -26,7 +26,7 @@ import {
 } from './writes.ts';
 
 /** The result of a client-side apply. */
-export interface ClientApplied {
+interface ClientApplied {
   /** The object on the server; a dry run of the client leaves it unchanged. */
   readonly object: JsonObject;
   readonly done: 'created' | 'configured' | 'unchanged';

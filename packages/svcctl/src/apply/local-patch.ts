@@ -102,7 +102,7 @@ function parseOverrides(text: string, type: LocalPatch['type']): JsonValue {
 }
 
 /** A patch and its type. */
-export interface LocalPatch {
+interface LocalPatch {
   readonly type: 'json' | 'merge' | 'strategic';
   readonly patch: JsonValue;
 }

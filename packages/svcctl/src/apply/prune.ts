@@ -38,7 +38,7 @@ const defaultKinds: readonly (readonly [stem: string, kind: string])[] = [
 ];
 
 /** An object of an earlier apply that is missing from this one. */
-export interface Leftover {
+interface Leftover {
   readonly resource: ApiResource;
   readonly object: JsonObject;
   readonly uid: string;

@@ -91,7 +91,7 @@ export async function withSavedConfig(session: Session, object: JsonObject): Pro
 }
 
 /** Whether a write is a dry run, and where it ends: before any request, or on the server. */
-export type DryRun = 'none' | 'client' | 'server';
+type DryRun = 'none' | 'client' | 'server';
 
 /** The flag for dry runs. */
 export const dryRunFlag: CommandFlag = {

@@ -18,7 +18,7 @@ import {
 import { decodeTyped } from '@wheelhouse/schema';
 
 /** A built-in kind in one of its versions. */
-export interface BuiltinKind {
+interface BuiltinKind {
   readonly def: ResourceDef;
   readonly version: VersionDef;
 }

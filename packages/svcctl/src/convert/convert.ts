@@ -46,7 +46,7 @@ const convertFlags: readonly FlagSpec[] = [
 const inputBytesMax = 64 * 1024 * 1024;
 
 /** The input and output of `wheelhouse convert`. */
-export interface ConvertIo {
+interface ConvertIo {
   readonly input: AsyncIterable<Buffer | string>;
   write(bytes: Buffer | string): Promise<void>;
 }
@@ -112,10 +112,10 @@ function convertHelp(): string {
 const convertForms = ['json', 'yaml', 'protobuf', 'cbor'] as const;
 
 /** An encoding of objects. */
-export type ConvertForm = (typeof convertForms)[number];
+type ConvertForm = (typeof convertForms)[number];
 
 /** What to convert an object from and to. */
-export interface ConvertOptions {
+interface ConvertOptions {
   readonly dialect: Dialect;
   /** Encoding of the input; detected if absent. */
   readonly from?: ConvertForm;

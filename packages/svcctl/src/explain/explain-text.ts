@@ -20,7 +20,7 @@ export interface ExplainedKind {
 }
 
 /** What to explain of a kind. */
-export interface ExplainOptions {
+interface ExplainOptions {
   /** The path of the field to explain; empty for the kind itself. */
   readonly path: readonly string[];
   readonly recursive: boolean;

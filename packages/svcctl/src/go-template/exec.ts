@@ -26,7 +26,7 @@ import {
 } from './values.ts';
 
 /** Limits of a template's execution. */
-export interface TemplateLimits {
+interface TemplateLimits {
   readonly stepsMax: number;
   /** Length of the output in UTF-16 units. */
   readonly lengthMax: number;

@@ -51,7 +51,7 @@ function escapeScript(text: string): string {
 export class FunctionError extends Error {}
 
 /** The execution that calls a function, with its limit. */
-export interface FunctionRun {
+interface FunctionRun {
   /** Throws if output of this length would exceed the limit. */
   checkLength(length: number): void;
 }

@@ -103,7 +103,7 @@ function linksPage(folder: string): string {
 }
 
 /** Filters of a proxy, each a comma-separated list of regular expressions. */
-export interface ProxyFilterFlags {
+interface ProxyFilterFlags {
   readonly acceptHosts: string;
   readonly acceptPaths: string;
   readonly rejectPaths: string;
@@ -111,7 +111,7 @@ export interface ProxyFilterFlags {
 }
 
 /** Whether the proxy forwards a request. */
-export type ProxyFilter = (request: { method: string; path: string; host: string }) => boolean;
+type ProxyFilter = (request: { method: string; path: string; host: string }) => boolean;
 
 /**
  * Creates a filter that accepts a request if its path and host (without the port) each match an
@@ -145,7 +145,7 @@ const matches = (list: readonly RE2JS[], text: string): boolean =>
   list.some((pattern) => pattern.matcher(text).find());
 
 /** Options of a proxy; prefixes begin and end with a slash. */
-export interface ProxyOptions {
+interface ProxyOptions {
   readonly client: HttpClient;
   readonly filter: ProxyFilter | undefined;
   readonly apiPrefix: string;

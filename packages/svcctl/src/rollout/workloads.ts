@@ -215,7 +215,7 @@ export interface Workload {
 }
 
 /** The workloads of a command line, and the failures to read others. */
-export interface FoundWorkloads {
+interface FoundWorkloads {
   readonly workloads: readonly Workload[];
   readonly failures: unknown[];
 }

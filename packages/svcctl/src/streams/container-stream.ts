@@ -11,7 +11,7 @@ const channels = { input: 0, output: 1, error: 2, status: 3, size: 4, close: 255
 const protocols = [channelProtocols.newest, channelProtocols.older];
 
 /** The streams of a process in a container. */
-export interface ContainerStreams {
+interface ContainerStreams {
   /** Read to its end; destroyed if the process ends first. */
   readonly input?: Readable | undefined;
   readonly output: (bytes: Buffer) => Promise<void>;

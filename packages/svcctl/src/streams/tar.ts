@@ -84,7 +84,7 @@ function ustarBlock(entry: TarEntry, typeFlag: string): Buffer {
 const checksum = (block: Buffer) => block.reduce((sum, byte) => sum + byte, 0);
 
 /** An entry of an archive. Reading the next entry skips unread content. */
-export interface ReadEntry {
+interface ReadEntry {
   readonly entry: TarEntry;
   readonly content: AsyncIterable<Buffer>;
 }

@@ -23,7 +23,7 @@ import { type ControllerTools, listEntries, removeUnchanged } from '../tools.ts'
 import { type Controller, createWorkQueue } from '../work-queue.ts';
 
 /** The dependencies of the election controller. */
-export interface CoordinatedElectionOptions extends ControllerTools {
+interface CoordinatedElectionOptions extends ControllerTools {
   readonly leases: ResourceDef;
   readonly candidates: ResourceDef;
 }

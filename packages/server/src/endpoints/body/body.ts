@@ -73,7 +73,7 @@ export const decodedBody = (bytes: Buffer, decoded: Decoded): DecodedBody => ({
  * Decodes a body; throws (or rejects with) JsonError, YamlError, ProtobufError, CborError, and
  * TooManyValues.
  */
-export type BodyDecoder = (bytes: Buffer) => MaybePromise<Decoded>;
+type BodyDecoder = (bytes: Buffer) => MaybePromise<Decoded>;
 
 /**
  * Limits of a body. Everything after the decoder walks objects recursively, so the nesting limit is
@@ -202,7 +202,7 @@ export function decoderFor(
 }
 
 /** What decoding a CBOR body found besides its value. */
-export interface CborFindings {
+interface CborFindings {
   /** The unknown members; absent for custom kinds, whose own decoder finds them. */
   readonly unknown?: FoundPaths;
 }

@@ -26,7 +26,7 @@ import type { Attributes } from '../../registry/permit.ts';
 /**
  * The selectors of a review's resource attributes (AUTHZ-8), and errors of omitted requirements.
  */
-export interface ReviewSelectors {
+interface ReviewSelectors {
   readonly attributes: Pick<Attributes, 'fieldSelector' | 'labelSelector'>;
   /** For the status, in kube-apiserver's wording. */
   readonly problems: readonly string[];

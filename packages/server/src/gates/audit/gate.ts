@@ -32,7 +32,7 @@ function sourceIps(exchange: Pick<Exchange, 'header' | 'remoteAddress'>): string
 }
 
 /** A request that enters the audit gate. */
-export interface Audited {
+interface Audited {
   readonly exchange: Exchange;
   readonly info: AuditedRequest;
   readonly auditId: string;

@@ -27,7 +27,7 @@ import {
 import { type AuditLevel, type AuditStage, auditLevels, auditStages } from './event.ts';
 
 /** The resources that a rule matches. */
-export interface GroupResources {
+interface GroupResources {
   /** Empty: the core group. */
   readonly group: string;
   /** Empty: all of the group. Otherwise names such as `pods` and `pods/log`, and wildcards. */

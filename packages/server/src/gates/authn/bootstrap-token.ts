@@ -11,7 +11,7 @@ import type { Authenticator } from './contract.ts';
 import { bearerToken, InvalidBearerToken, isSameSecret } from './credentials.ts';
 
 /** The content of a bootstrap-token Secret, with any usages. */
-export interface BootstrapToken {
+interface BootstrapToken {
   readonly id: string;
   readonly secret: string;
   /** Milliseconds since the epoch; undefined: never. A malformed time counts as expired. */

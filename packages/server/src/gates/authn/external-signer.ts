@@ -83,7 +83,7 @@ const lifetimeSecondsMin = 600;
 const algorithms: readonly unknown[] = ['RS256', 'ES256', 'ES384', 'ES512'];
 
 /** The signer is unavailable or rejected a request; clients receive the message. */
-export class SignerError extends Error {
+class SignerError extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, { cause });
     this.name = 'SignerError';
@@ -91,7 +91,7 @@ export class SignerError extends Error {
 }
 
 /** Metrics of calls to a signer; `code` is the name of the gRPC code. */
-export interface SignerMeter {
+interface SignerMeter {
   observeCall(path: string, code: string, seconds: number): void;
   countFetch(code: string): void;
   /** Records a fetch of the keys, which the signer dates in seconds since the epoch. */
@@ -147,7 +147,7 @@ export function createSignerMeter(registry: MetricRegistry, clock: Clock): Signe
   };
 }
 
-export interface ExternalSignerOptions {
+interface ExternalSignerOptions {
   /** The path of the Unix socket; a leading `@` denotes an abstract name on Linux. */
   readonly endpoint: string;
   readonly clock: Clock;

@@ -24,7 +24,7 @@ interface Identity {
 }
 
 /** Authorizes impersonation; throws or rejects with a 403 if it is not allowed. */
-export interface ImpersonationAuthorizer {
+interface ImpersonationAuthorizer {
   authorize(attributes: RequestSubject & { readonly user: UserInfo }): MaybePromise<unknown>;
 }
 

@@ -10,7 +10,7 @@ import { isObject, type JsonObject, randomUuid } from '@wheelhouse/machinery';
 import { readCompact } from './jwt/token.ts';
 
 /** The algorithms of service account tokens. */
-export type TokenAlgorithm = 'RS256' | 'ES256' | 'ES384' | 'ES512';
+type TokenAlgorithm = 'RS256' | 'ES256' | 'ES384' | 'ES512';
 
 /**
  * A key of service account tokens, which are JSON web tokens (AUTHN-6). The key's type determines

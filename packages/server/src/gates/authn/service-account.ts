@@ -31,7 +31,7 @@ interface TokenObject {
 type TokenResource = 'serviceaccounts' | 'pods' | 'secrets' | 'nodes';
 
 /** The current objects that a token depends on. */
-export interface TokenObjects {
+interface TokenObjects {
   find(
     resource: TokenResource,
     at: { namespace: string; name: string },

@@ -4,7 +4,7 @@ import type { Authenticator } from './contract.ts';
 import { InvalidBearerToken, parseBearer } from './credentials.ts';
 
 /** A token and its user. */
-export interface TokenEntry {
+interface TokenEntry {
   readonly token: string;
   readonly user: UserInfo;
 }

@@ -51,7 +51,7 @@ export type ConfiguredAuthorizer =
   | { readonly type: 'Webhook'; readonly name: string; readonly webhook: ConfiguredWebhook };
 
 /** Settings other than the file that validation depends on. */
-export interface ConfigurationRules {
+interface ConfigurationRules {
   readonly dialect: Dialect;
   /** Whether conditions may use selectors. */
   readonly selectors: 'included' | 'omitted';

@@ -93,7 +93,7 @@ interface MeasuredLevels {
 type Families = ReturnType<typeof createFamilies>;
 
 /** Metrics of flow control under kube-apiserver's names (OPS-1, OPS-3). */
-export interface FlowMetrics {
+interface FlowMetrics {
   readonly seriesOf: SeriesOf;
   readonly levelSeriesOf: (level: string) => LevelSeries;
   /** Updates the gauges; called before metrics are read. */

@@ -8,7 +8,7 @@ import type { LimitResponse } from './settings.ts';
 const serviceSeconds = 0.003;
 
 /** Totals of a priority level's requests. */
-export interface QueueSetTotals {
+interface QueueSetTotals {
   readonly dispatched: number;
   readonly rejected: number;
   readonly timedOut: number;
@@ -16,7 +16,7 @@ export interface QueueSetTotals {
 }
 
 /** Dependencies of a set of queues. */
-export interface QueueSetOptions {
+interface QueueSetOptions {
   readonly clock: Clock;
   /** Creates the error of a rejected request. */
   readonly rejection: (seat: Seat) => Error;

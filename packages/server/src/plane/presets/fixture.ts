@@ -94,7 +94,7 @@ export interface TestPlane {
 }
 
 /** The hooks of a test runner; a failed hook fails its tests. */
-export interface RunnerHooks {
+interface RunnerHooks {
   beforeAll(run: () => Promise<void>): void;
   afterAll(run: () => Promise<void>): void;
   beforeEach(run: () => Promise<void>): void;

@@ -130,7 +130,7 @@ export interface SettableObject {
 }
 
 /** A change that a `set` command makes to each object. */
-export interface SetChange {
+interface SetChange {
   /** The text of the report, such as `image updated`. */
   readonly report: string;
   /** Prefix of the server's error message; none if absent. */

@@ -157,7 +157,7 @@ function sourceOf(claims: JsonObject, claim: string): JsonObject | undefined {
 }
 
 /** Dependencies of JWT authenticators. */
-export interface JwtAuthenticationOptions {
+interface JwtAuthenticationOptions {
   /** Accepted signing algorithms. */
   readonly algorithms: readonly string[];
   /** PEM authorities for providers without their own; undefined: Node's. */

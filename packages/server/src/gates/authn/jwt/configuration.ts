@@ -18,7 +18,7 @@ export interface PrefixedClaimOrExpression {
 }
 
 /** A claim with its required value, or an expression that must be true. */
-export interface ClaimValidationRule {
+interface ClaimValidationRule {
   readonly claim: string;
   readonly requiredValue: string;
   readonly expression: string;

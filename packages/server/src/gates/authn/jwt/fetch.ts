@@ -14,7 +14,7 @@ export interface ProviderAccess {
 }
 
 /** A provider's answer. */
-export interface Fetched {
+interface Fetched {
   readonly status: number;
   readonly text: string;
   /** Milliseconds for which it may be cached, if the provider states it. */

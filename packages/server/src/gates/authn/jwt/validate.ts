@@ -35,7 +35,7 @@ function urlErrors(field: string, text: string): readonly FieldError[] {
 }
 
 /** The compiled expressions of an authenticator. */
-export interface CompiledExpressions {
+interface CompiledExpressions {
   readonly username: Expression | undefined;
   readonly groups: Expression | undefined;
   readonly uid: Expression | undefined;

@@ -16,7 +16,7 @@ import type { Attributes, AuthorizationResult } from '../../../registry/permit.t
 import type { Authorizer } from '../authorization.ts';
 
 /** An authorizer with a fixed list of policies. */
-export interface AbacAuthorizer extends Authorizer {
+interface AbacAuthorizer extends Authorizer {
   /** All rules that apply to the user in the namespace. */
   rulesFor(user: UserInfo, namespace: string): readonly PolicyRule[];
 }

@@ -7,7 +7,7 @@ import { ruleBuilder } from '../rbac/default-rules.ts';
 import { compileRule, ruleAllows } from '../rbac/rbac-index.ts';
 import type { NodeGraph, VertexKind } from './node-graph.ts';
 
-export interface NodeAuthorizer extends Authorizer {
+interface NodeAuthorizer extends Authorizer {
   /** Why the rules of a node cannot be listed; undefined if the user is not a node. */
   rulesProblem(user: UserInfo): string | undefined;
 }

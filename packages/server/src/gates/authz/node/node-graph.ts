@@ -22,7 +22,7 @@ export type VertexKind =
   | 'volumeattachment';
 
 /** An object that nodes may need. */
-export interface Vertex {
+interface Vertex {
   readonly kind: VertexKind;
   /** Empty for cluster-scoped kinds. */
   readonly namespace: string;

@@ -180,7 +180,7 @@ function migrationControllers({ rule, events, signer }: RuleBuilder): readonly F
 }
 
 /** The complete default RBAC objects (AUTHZ-7), which each start reconciles in this order. */
-export interface DefaultRbac {
+interface DefaultRbac {
   readonly clusterRoles: readonly ApiObject[];
   readonly clusterRoleBindings: readonly ApiObject[];
   /** Objects in system namespaces, which must exist first. */
