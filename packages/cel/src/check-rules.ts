@@ -96,7 +96,7 @@ const namedMax = 4;
 class CostBudget {
   readonly #unchanged: boolean;
   #total = 0;
-  #dearest: { readonly field: string; readonly cost: number }[] = [];
+  #mostExpensive: { readonly field: string; readonly cost: number }[] = [];
 
   constructor({ unchanged }: { unchanged: boolean }) {
     this.#unchanged = unchanged;
@@ -108,8 +108,8 @@ class CostBudget {
   ): readonly FieldError[] {
     this.#total += cost;
     if (cost >= schemaCostMax / 100) {
-      const sorted = [...this.#dearest, { field, cost }].sort((a, b) => b.cost - a.cost);
-      this.#dearest = sorted.slice(0, namedMax);
+      const sorted = [...this.#mostExpensive, { field, cost }].sort((a, b) => b.cost - a.cost);
+      this.#mostExpensive = sorted.slice(0, namedMax);
     }
     if (this.#unchanged || cost <= ruleCostMax) return [];
     return [forbiddenField(field, overBudget(`estimated ${member} cost`, cost, ruleCostMax))];
@@ -121,7 +121,7 @@ class CostBudget {
       'contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema';
     const what = 'x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema';
     return [
-      ...this.#dearest.map(({ field }) => forbiddenField(field, detail)),
+      ...this.#mostExpensive.map(({ field }) => forbiddenField(field, detail)),
       forbiddenField(path, overBudget(what, this.#total, schemaCostMax)),
     ];
   }

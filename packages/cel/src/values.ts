@@ -38,6 +38,7 @@ export class EvaluationPaused extends Error {
   }
 }
 
+/** An unsigned integer; signed ones are bigints. */
 export class Uint {
   readonly value: bigint;
   constructor(value: bigint) {
@@ -53,18 +54,21 @@ export class Timestamp {
     this.zone = zone;
   }
 }
+/** A duration in nanoseconds. */
 export class Duration {
   readonly nanos: bigint;
   constructor(nanos: bigint) {
     this.nanos = nanos;
   }
 }
+/** An optional value; `value` is undefined if there is none. */
 export class Optional {
   readonly value: Value | undefined;
   constructor(value?: Value) {
     this.value = value;
   }
 }
+/** A type as a value, identified by its name. */
 export class TypeValue {
   readonly name: string;
   constructor(name: string) {

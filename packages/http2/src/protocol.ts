@@ -47,6 +47,7 @@ export const errorCode = {
   enhanceYourCalm: 11,
 } as const;
 
+/** Size of the head that precedes the payload of each frame. */
 export const frameHeadBytes = 9;
 /** Initial flow-control window of both sides. */
 export const defaultWindowBytes = 65_535;

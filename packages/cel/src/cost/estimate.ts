@@ -15,10 +15,12 @@ const unbounded = 2 ** 64;
 
 const saturated = (value: number): number => Math.min(value, unbounded);
 
+/** The range of one count. */
 export const exactly = (count: number): Range => ({ min: count, max: count });
 export const unknownSize: Range = { min: 0, max: unbounded };
 export const nothing: Range = exactly(0);
 
+/** Adds the bounds; the sums saturate. */
 export function plus(left: Range, right: Range): Range {
   return { min: saturated(left.min + right.min), max: saturated(left.max + right.max) };
 }
@@ -27,6 +29,7 @@ function times(left: Range, right: Range): Range {
   return { min: product(left.min, right.min), max: product(left.max, right.max) };
 }
 
+/** Multiplies counts; zero times no limit is zero. */
 export function product(left: number, right: number): number {
   return left === 0 || right === 0 ? 0 : saturated(left * right);
 }
@@ -42,6 +45,7 @@ export function hull(left: Range, right: Range): Range {
   return { min: Math.min(left.min, right.min), max: Math.max(left.max, right.max) };
 }
 
+/** Adds the bounds of all ranges. */
 export function sumOf(ranges: readonly Range[]): Range {
   return ranges.reduce(plus, nothing);
 }

@@ -48,16 +48,19 @@ const uint64Max = 2n ** 64n - 1n;
 export const timeMin = -62_135_596_800n * 1_000_000_000n;
 const timeMax = 253_402_300_800n * 1_000_000_000n - 1n;
 
+/** Returns the integer; throws CelError if it exceeds 64 bits with a sign. */
 export function int64(value: bigint): bigint {
   if (value < int64Min || value > int64Max) throw new CelError('integer overflow');
   return value;
 }
 
+/** Throws CelError if the integer is negative or exceeds 64 bits. */
 export function uint64(value: bigint): Uint {
   if (value < 0n || value > uint64Max) throw new CelError('unsigned integer overflow');
   return new Uint(value);
 }
 
+/** Throws CelError for a time before the year 1 or after 9999. */
 export function timestamp(nanos: bigint, zone?: string): Timestamp {
   if (nanos < timeMin || nanos > timeMax) throw new CelError('timestamp overflow');
   return new Timestamp(nanos, zone);
@@ -66,6 +69,7 @@ export function timestamp(nanos: bigint, zone?: string): Timestamp {
 /** A timestamp that is later by `nanos` and keeps its zone. */
 const later = (time: Timestamp, nanos: bigint) => timestamp(time.nanos + nanos, time.zone);
 
+/** Throws CelError if the nanoseconds exceed 64 bits. */
 export function duration(nanos: bigint): Duration {
   return new Duration(int64(nanos));
 }

@@ -65,12 +65,11 @@ const blank: Omit<AccessQuestion, 'path' | 'user'> = {
  * finds them when it is repeated.
  */
 export function authorizerValue(ask: CheckAccess, costs: AccessCosts): Value {
-  const remembered = remembering(ask);
   return draftValue('authorizer', {
     ...blank,
     path: undefined,
     user: undefined,
-    ask: remembered,
+    ask: withCachedDecisions(ask),
     costs,
   });
 }
@@ -81,11 +80,18 @@ export function resourceCheckValue(
   at: Pick<AccessQuestion, 'group' | 'resource' | 'subresource' | 'namespace' | 'name'>,
   costs: AccessCosts,
 ): Value {
-  const draft = { ...blank, ...at, path: undefined, user: undefined, ask: remembering(ask), costs };
+  const draft = {
+    ...blank,
+    ...at,
+    path: undefined,
+    user: undefined,
+    ask: withCachedDecisions(ask),
+    costs,
+  };
   return draftValue('resource', draft);
 }
 
-function remembering(ask: CheckAccess): CheckAccess {
+function withCachedDecisions(ask: CheckAccess): CheckAccess {
   const answers = new Map<string, AccessDecision>();
   return (question) => {
     const key = JSON.stringify(questionOf(question));

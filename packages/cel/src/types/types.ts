@@ -22,6 +22,7 @@ const simple = (name: string): Type => ({ name, args: [] });
 export const dynType = simple('dyn');
 /** A protobuf `Any`, which behaves like dyn except for its name. */
 export const anyType = simple('any');
+/** The type of an expression that does not compile. */
 export const errorType = simple('!error!');
 export const boolType = simple('bool');
 export const intType = simple('int');
@@ -49,6 +50,7 @@ export const listType = (item: Type): Type => composite('list', [item]);
 /** The type of maps from `key` to `value`. */
 export const mapType = (key: Type, value: Type): Type => composite('map', [key, value]);
 export const optionalType = (value: Type): Type => composite('optional_type', [value]);
+/** The type of the values that are types. */
 export const typeType = (of: Type): Type => composite('type', [of]);
 /** A protobuf wrapper: the wrapped type or null. */
 export const wrapperType = (of: Type): Type => composite('wrapper', [of]);

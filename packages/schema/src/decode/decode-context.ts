@@ -208,7 +208,7 @@ interface OmittedMember {
   readonly isList: boolean;
 }
 
-/** The number of members of one object that are remembered, which bounds memory. */
+/** The number of members of one object that are kept, which bounds memory. */
 const rememberedMax = 1000;
 
 const omittedIn = new WeakMap<JsonObject, readonly OmittedMember[]>();

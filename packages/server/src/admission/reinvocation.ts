@@ -21,10 +21,10 @@ export class Reinvocable {
     call.again ??= { isRequested: false, isSecond: false, kept: new Map() };
     const { again } = call;
     const existing = again.kept.get(plugin);
-    const remembered = existing instanceof Reinvocable ? existing : new Reinvocable(again);
-    again.kept.set(plugin, remembered);
-    if (again.isSecond && !jsonEqual(remembered.#output, call.object)) remembered.#askAllAgain();
-    return remembered;
+    const reinvocable = existing instanceof Reinvocable ? existing : new Reinvocable(again);
+    again.kept.set(plugin, reinvocable);
+    if (again.isSecond && !jsonEqual(reinvocable.#output, call.object)) reinvocable.#askAllAgain();
+    return reinvocable;
   }
 
   /** 0 for the first run, 1 for the second. */

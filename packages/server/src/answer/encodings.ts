@@ -30,6 +30,7 @@ import type { Target } from '../registry/contract.ts';
 import { objectIn } from '../registry/object-codec.ts';
 import { type Entry, keepEncoding } from '../watchcache/entry.ts';
 
+/** The encodings by name. */
 export type Form = 'json' | 'yaml' | 'protobuf' | 'cbor';
 
 /** One encoding of answers and bodies: what negotiation needs, and the encoder. */

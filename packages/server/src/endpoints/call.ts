@@ -116,6 +116,7 @@ export interface ProxiedRequest {
   readonly prefix: string;
 }
 
+/** A request to the kubelet of a node. */
 export interface KubeletRequest {
   readonly place: { readonly host: string; readonly port: number };
   /** Path and query, escaped. */
@@ -132,6 +133,7 @@ export interface AggregationSlot {
   readonly active: AggregationPort | undefined;
 }
 
+/** An answer of bytes that exist already, such as a document. */
 export interface PlainAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;

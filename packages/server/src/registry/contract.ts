@@ -68,6 +68,7 @@ export interface AdmissionPort {
   validate(call: AdmissionCall): Promise<void> | undefined;
 }
 
+/** One write, or the start of a stream, that admission decides on. */
 export interface AdmissionCall {
   /** CONNECT: the request opens a stream; the object holds its options. */
   readonly operation: 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';

@@ -72,6 +72,7 @@ export interface DeleteOptions {
   readonly ignoreStoreReadError?: true;
 }
 
+/** Throws 400 for `export`, which no longer exists. */
 export function parseGetOptions(query: URLSearchParams): GetOptions {
   if (query.size > 0 && isTrue(query.get('export'))) {
     const end = 'deprecated since v1.14, is no longer supported';

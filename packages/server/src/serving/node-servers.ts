@@ -45,6 +45,7 @@ function http1Timeouts(limits: HttpLimits): {
  */
 const socketOptions = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 180_000 } as const;
 
+/** Creates a server of HTTP/1.1 without TLS. */
 export function plainServer(limits: HttpLimits): Server {
   const maxHeaderSize = limits.headerBytesMax;
   // `http1-server.ts` rejects requests without Host, after earlier pipelined requests.
@@ -57,10 +58,12 @@ export function plainServer(limits: HttpLimits): Server {
   });
 }
 
+/** The `replaceCertificate` of a plain server. */
 export function noCertificate(): void {
   throw new Error('a plain server has no certificate');
 }
 
+/** Creates a server with TLS; `replaceCertificate` applies to later handshakes. */
 export function secureServer(
   tls: ServingTls,
   { http2 }: { readonly http2?: 'on' | 'off' },

@@ -54,6 +54,7 @@ export function newerFormat(directory: string, format: number): StoreError {
 export const segmentHeaderBytes = 4096;
 
 const magic = Buffer.from('WHEELLOG');
+/** Where the marks are in the header. */
 export const markOffsets = [1024, 2048] as const;
 const markBytes = 16;
 const fieldsOffset = 12;
@@ -81,10 +82,12 @@ export interface Mark {
   readonly first: number;
 }
 
+/** A random seed for the checksums of a file. */
 export function newSeed(): number {
   return randomBytes(4).readUInt32BE(0);
 }
 
+/** An open file of the log and its marks. */
 export class Segment {
   path: string;
   readonly descriptor: number;
@@ -183,6 +186,7 @@ export class Segment {
   }
 }
 
+/** Opens a file; where the system can, each write is durable when it returns. */
 export function openSegmentFile(path: string): number {
   return openSync(path, constants.O_RDWR | syncFlag, 0o600);
 }
@@ -203,6 +207,7 @@ export async function writeDurably(
   if (syncFlag === 0) await fdatasyncAsync(descriptor);
 }
 
+/** The bytes of a header without marks. */
 export function encodeHeader(header: SegmentHeader): Buffer {
   // This also erases marks of the file's previous use.
   const target = Buffer.alloc(segmentHeaderBytes);

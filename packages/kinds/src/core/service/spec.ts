@@ -65,6 +65,7 @@ export const allocatesNodePorts = (spec: ServiceSpec): boolean =>
   spec.type === 'NodePort' ||
   (spec.type === 'LoadBalancer' && spec.allocateLoadBalancerNodePorts !== false);
 
+/** Whether the type can have node ports, allocated or requested. */
 export const mayHaveNodePorts = (spec: ServiceSpec): boolean =>
   spec.type === 'NodePort' || spec.type === 'LoadBalancer';
 

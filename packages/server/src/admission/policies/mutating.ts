@@ -83,7 +83,7 @@ interface Refusal {
 }
 
 interface Run extends ReviewedRequest {
-  readonly remembered: Reinvocable;
+  readonly reinvocable: Reinvocable;
   readonly refusals: Refusal[];
   readonly checks: MutationMetrics;
 }
@@ -99,7 +99,7 @@ export function mutatingEvaluator(tools: AdmissionTools): EvaluatePolicies {
   return async (call, hooks) => {
     const reviewed = { call, facts: factsOf(call), tools };
     const steps = await invocationsOf(hooks, reviewed);
-    const remembered = Reinvocable.of(call, pluginName);
+    const reinvocable = Reinvocable.of(call, pluginName);
     // As in kube-apiserver, what is unusable is reported before what fails.
     const refusals: Refusal[] = steps
       .filter(isMisconfigured)
@@ -109,7 +109,7 @@ export function mutatingEvaluator(tools: AdmissionTools): EvaluatePolicies {
         message,
         reason: undefined,
       }));
-    const run: Run = { ...reviewed, remembered, refusals, checks };
+    const run: Run = { ...reviewed, reinvocable, refusals, checks };
     let isChanged = false;
     for (const invocation of steps) {
       if (isMisconfigured(invocation)) continue;
@@ -124,8 +124,8 @@ export function mutatingEvaluator(tools: AdmissionTools): EvaluatePolicies {
       }
     }
     // As in kube-apiserver, a policy that may run again does so even after its own change alone.
-    if (isChanged) remembered.objectChanged();
-    remembered.leave(call.object);
+    if (isChanged) reinvocable.objectChanged();
+    reinvocable.leave(call.object);
     if (refusals.length > 0) throw refusalOf(refusals, call);
   };
 }
@@ -140,12 +140,12 @@ async function changeBy(invocation: Invocation, run: Run): Promise<boolean> {
     const { namespace = '', name = '' } = param?.metadata ?? {};
     const key = JSON.stringify([policy.name, binding.name, namespace, name]);
     if (!(await meetsConditions(mutations, { invocation, param, run }))) continue;
-    if (!run.remembered.isDue(key)) continue;
+    if (!run.reinvocable.isDue(key)) continue;
     if (await changeWith(mutations, { invocation, param, run })) {
-      run.remembered.objectChanged();
+      run.reinvocable.objectChanged();
       isChanged = true;
     }
-    if (mutations.isReinvocable) run.remembered.recordCall(key);
+    if (mutations.isReinvocable) run.reinvocable.recordCall(key);
   }
   return isChanged;
 }

@@ -42,7 +42,7 @@ import type { Verdict } from './review.ts';
 interface Run extends CallContext {
   readonly call: AdmissionCall;
   readonly metrics: HookMetrics;
-  readonly remembered: Reinvocable;
+  readonly reinvocable: Reinvocable;
 }
 
 const pluginName = 'MutatingAdmissionWebhook';
@@ -51,20 +51,20 @@ const pluginName = 'MutatingAdmissionWebhook';
 export function mutatingDispatch(tools: AdmissionTools): Dispatch {
   const metrics = hookMetrics(tools.metrics, 'admit');
   return async (call, hooks) => {
-    const remembered = Reinvocable.of(call, pluginName);
-    const run: Run = { tools, phase: 'mutating', call, metrics, remembered };
+    const reinvocable = Reinvocable.of(call, pluginName);
+    const run: Run = { tools, phase: 'mutating', call, metrics, reinvocable };
     for (const [index, hook] of hooks.entries()) await callOne(hook, run, index);
-    remembered.leave(call.object);
+    reinvocable.leave(call.object);
   };
 }
 
 /** Calls one hook, if it matches. */
 async function callOne(hook: Hook, run: Run, index: number): Promise<void> {
-  const { call, tools, remembered } = run;
+  const { call, tools, reinvocable } = run;
   const invocation = await invocationOf(hook, run);
   if (invocation === undefined) return;
   // A hook that was skipped in the first run is not called in the second.
-  if (!remembered.isDue(hook.uid)) return;
+  if (!reinvocable.isDue(hook.uid)) return;
   const startMs = tools.clock.monotonic();
   let changed = false;
   let failure: unknown;
@@ -79,12 +79,12 @@ async function callOne(hook: Hook, run: Run, index: number): Promise<void> {
   call.context.request?.askedOthers(durationMs);
   const { operation } = invocation.convertedCall.facts;
   run.metrics.called(hook.name, measured(failure, { operation, durationMs, isIgnored }));
-  if (changed) remembered.objectChanged();
-  if (hook.isReinvocable) remembered.recordCall(hook.uid);
+  if (changed) reinvocable.objectChanged();
+  if (hook.isReinvocable) reinvocable.recordCall(hook.uid);
   if (failure === undefined) return;
   const rejection = rejectionOf(failure, hook);
   if (rejection !== undefined) throw rejection;
-  const key = ['failed-open.mutation', `round_${remembered.round}_index_${index}`] as const;
+  const key = ['failed-open.mutation', `round_${reinvocable.round}_index_${index}`] as const;
   recordFailOpen(failure, { ...run, hook, key });
   if (call.context.expired()) throw timedOut('write');
 }
@@ -108,7 +108,7 @@ async function change(invocation: Invocation, run: Run, index: number): Promise<
 
 /** Records a hook's effect in the audit log, under kube-apiserver's keys. */
 function annotate(
-  { tools, remembered, call }: Run,
+  { tools, reinvocable, call }: Run,
   at: {
     readonly hook: Hook;
     readonly index: number;
@@ -119,7 +119,7 @@ function annotate(
   const { request } = call.context;
   if (request === undefined) return;
   const { configuration, name: webhook } = at.hook;
-  const key = `round_${remembered.round}_index_${at.index}`;
+  const key = `round_${reinvocable.round}_index_${at.index}`;
   const domain = `${at.what}.webhook.${tools.dialect.group('admission')}`;
   const json = encodeJson({ configuration, webhook, ...at.more }).toString('utf8');
   request.annotate(`${domain}/${key}`, json, at.what === 'patch' ? 'Request' : 'Metadata');

@@ -78,12 +78,12 @@ export function createAuthentication(options: {
     return rejectionFor(error, before);
   };
   const accept = (authenticator: Authenticator, user: UserInfo): UserInfo => {
-    const remembered = authenticatedUsers.get(user);
+    const cachedUser = authenticatedUsers.get(user);
     if (tokens !== undefined && authenticator.verifies === 'tokens') {
-      if (remembered === undefined) tokens.countMiss('ok');
+      if (cachedUser === undefined) tokens.countMiss('ok');
       else tokens.observeLookup('hit', 0);
     }
-    return remembered ?? withAuthenticatedGroup(user);
+    return cachedUser ?? withAuthenticatedGroup(user);
   };
 
   const continueAsync = async (
