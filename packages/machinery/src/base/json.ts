@@ -280,7 +280,7 @@ export function jsonEqual(left: JsonValue | undefined, right: JsonValue | undefi
     if (!Array.isArray(right) || left.length !== right.length) return false;
     return left.every((item, index) => jsonEqual(item, right[index]));
   }
-  return !Array.isArray(right) && membersEqual(left, right);
+  return !Array.isArray(right) && jsonEqualExcept(left, right);
 }
 
 /** `jsonEqual` in steps, for large values. */
@@ -349,11 +349,7 @@ export function jsonEqualExceptSteps(
 }
 
 /** Like `jsonEqual` for two objects, ignoring one member. */
-export function jsonEqualExcept(left: JsonObject, right: JsonObject, ignored: string): boolean {
-  return membersEqual(left, right, ignored);
-}
-
-function membersEqual(left: JsonObject, right: JsonObject, ignored?: string): boolean {
+export function jsonEqualExcept(left: JsonObject, right: JsonObject, ignored?: string): boolean {
   let count = 0;
   for (const name in left) {
     if (left[name] === undefined || name === ignored) continue;

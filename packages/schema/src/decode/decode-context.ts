@@ -3,6 +3,7 @@ import {
   isObject,
   type JsonObject,
   type JsonValue,
+  member,
   problemText,
 } from '@wheelhouse/machinery';
 import { FoundPaths } from '../field-paths.ts';
@@ -269,15 +270,11 @@ function holderAt(object: JsonObject, steps: readonly string[]): JsonObject | un
   let at: JsonValue | undefined = object;
   for (const [index, step] of steps.entries()) {
     if (Array.isArray(at)) at = at[Number(step.slice(1, -1))];
-    else if (isObject(at)) at = ownMember(at, index === 0 ? step : step.slice(1));
+    else if (isObject(at)) at = member(at, index === 0 ? step : step.slice(1));
     else return undefined;
   }
   return isObject(at) ? at : undefined;
 }
-
-/** Returns a member, but none of the prototype: a map may have lost its key `__proto__`. */
-const ownMember = (object: JsonObject, name: string) =>
-  Object.hasOwn(object, name) ? object[name] : undefined;
 
 /** Whether a value is null, an empty list, or an object without members. */
 export function isEmptyCollection(value: JsonValue): boolean {

@@ -13,10 +13,6 @@ import type {
   StoreOperation,
 } from '@wheelhouse/store';
 
-/** The label of a kind: `pods`, `deployments.apps`. */
-export const typeOf = (def: Pick<ResourceDef, 'group' | 'resource'>): string =>
-  qualifiedResource(def);
-
 /** Registers the metric of a store's size; returns a function that updates it. */
 export function sizeUpdater(
   registry: MetricRegistry,
@@ -154,7 +150,7 @@ export function keyTypes(kinds: readonly ResourceDef[]): (key: string) => string
   const builtin = new Map<string, string>();
   for (const def of kinds) {
     const { prefix } = def.storage;
-    if (!builtin.has(prefix)) builtin.set(prefix, typeOf(def));
+    if (!builtin.has(prefix)) builtin.set(prefix, qualifiedResource(def));
   }
   return (key) => {
     const first = key.indexOf('/', '/registry/'.length);
@@ -164,6 +160,6 @@ export function keyTypes(kinds: readonly ResourceDef[]): (key: string) => string
     const long = builtin.get(key.slice(0, second + 1));
     if (long !== undefined) return long;
     const [, , group = '', resource = ''] = key.split('/', 4);
-    return typeOf({ group, resource });
+    return qualifiedResource({ group, resource });
   };
 }

@@ -1,5 +1,6 @@
 import type { CatalogueSnapshot } from '@wheelhouse/kinds';
 import {
+  apiVersionOf,
   type Clock,
   conflict,
   type Exchange,
@@ -291,10 +292,6 @@ class RequestRecorder {
   clear(): void {
     this.#entries = [];
   }
-}
-
-function apiVersionOf({ group, version }: RequestInfo): string {
-  return group === '' ? version : `${group}/${version}`;
 }
 
 /** The user of the plane's own requests, which are neither recorded nor affected by faults. */

@@ -2,7 +2,6 @@ import {
   descriptionOf,
   isObject,
   type JsonObject,
-  type JsonValue,
   member,
   objectOf,
   propertiesOf,
@@ -207,11 +206,9 @@ function partsOf(schema: JsonObject): {
   const { additionalProperties, allOf, items } = schema;
   return {
     allOf: (Array.isArray(allOf) ? allOf : []).filter(isObject),
-    inner: [items, additionalProperties].filter((part): part is JsonObject => isJsonObject(part)),
+    inner: [items, additionalProperties].filter((part): part is JsonObject => isObject(part)),
   };
 }
-
-const isJsonObject = (value: JsonValue | undefined): value is JsonObject => isObject(value);
 
 /** Wraps text into indented lines of at most `width` columns. A longer word has its own line. */
 function wrapText(text: string, indent: number, width: number): string[] {

@@ -10,6 +10,7 @@ import {
   errorText,
   type MetricRegistry,
   pause,
+  qualifiedResource,
   runInSlices,
 } from '@wheelhouse/machinery';
 import { meteredStore, type Store } from '@wheelhouse/store';
@@ -22,7 +23,7 @@ import { FlagError } from '../../flags/flags.ts';
 import type { FlowControl } from '../../gates/flowcontrol/contract.ts';
 import { addProcessMetrics } from '../../observe/process-metrics.ts';
 import { createRequestMetrics, type RequestMetrics } from '../../observe/request-metrics.ts';
-import { sizeUpdater, storeObservers, typeOf } from '../../observe/store-metrics.ts';
+import { sizeUpdater, storeObservers } from '../../observe/store-metrics.ts';
 import type { CachePool } from '../../registry/caches.ts';
 import { type CacheMeter, createCacheMeters } from '../../watchcache/cache-meter.ts';
 import type { ServerConfig } from '../config.ts';
@@ -96,7 +97,7 @@ export function createMetrics(options: {
       updates.push(meters.refresh);
       return meters;
     },
-    cacheMeter: (def) => cacheMeters.of(typeOf(def)),
+    cacheMeter: (def) => cacheMeters.of(qualifiedResource(def)),
     requests: (snapshot) => {
       const knownUsers = namedUsers(config);
       return createRequestMetrics({ registry, snapshot, clock, knownUsers });
@@ -260,7 +261,7 @@ function objectsUpdater(
     family.clear();
     for (const [index, def] of all.entries()) {
       const count = counts[index];
-      if (count !== undefined) family.of(typeOf(def)).set(count);
+      if (count !== undefined) family.of(qualifiedResource(def)).set(count);
     }
   };
 }
