@@ -5,21 +5,13 @@ import { mustCreate } from '../authentication/token-users.ts';
 import {
   eventually,
   freshNamespace,
+  pod,
   type ResponseBody,
   type ResponseOf,
 } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const classGroup = (stem: string) => `${stem}.svc.io/v1`;
-
-function pod(name: string, spec: object = {}, metadata: object = {}): ApiObject {
-  return {
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name, ...metadata },
-    spec: { containers: [{ name: 'main', image: 'x' }], ...spec },
-  };
-}
 
 function claim(name: string, spec: object = {}, metadata: object = {}): ApiObject {
   return {

@@ -3,7 +3,7 @@ import { readFeatureGates } from '@wheelhouse/server/testing';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { as, mustCreate } from '../authentication/token-users.ts';
 
-import { freshNamespace, type PatchType } from '../support/harness.ts';
+import { freshNamespace, type PatchType, pod } from '../support/harness.ts';
 import { withUsers } from '../support/with-server.ts';
 
 const nodes = ['system:nodes'];
@@ -49,15 +49,6 @@ const tokenVolumes = ['', 'vault'].map((audience, index) => ({
   name: `token${index}`,
   projected: { sources: [{ serviceAccountToken: { path: 'token', audience } }] },
 }));
-
-function pod(name: string, spec: object, metadata: object = {}): ApiObject {
-  return {
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name, ...metadata },
-    spec: { containers: [{ name: 'main', image: 'x' }], ...spec },
-  };
-}
 
 const owner = (more: object = {}) => ({
   apiVersion: 'v1',

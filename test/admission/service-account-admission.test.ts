@@ -1,8 +1,8 @@
 import type { Pod } from '@wheelhouse/kinds/types/core/v1';
-import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
+import type { JsonObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { mustCreate } from '../authentication/token-users.ts';
-import { freshNamespace, type ResponseOf } from '../support/harness.ts';
+import { freshNamespace, pod, type ResponseOf } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 let ns: string;
@@ -13,15 +13,6 @@ beforeAll(async () => {
 });
 
 const core = (path: string) => `/api/v1/namespaces/${ns}/${path}`;
-
-function pod(name: string, spec: object = {}, metadata: object = {}): ApiObject {
-  return {
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name, ...metadata },
-    spec: { containers: [{ name: 'main', image: 'x' }], ...spec },
-  };
-}
 
 async function created(object: object, query = ''): Promise<ResponseOf<Pod>> {
   const answer = await server.post<ResponseOf<Pod>>(core('pods') + query, object);

@@ -1,7 +1,7 @@
 import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { untilEnd } from '../support/cleanup.ts';
-import { eventually, freshNamespace } from '../support/harness.ts';
+import { eventually, freshNamespace, selecting } from '../support/harness.ts';
 import { kubectlIsHere, kubectlOf } from '../support/kubectl.ts';
 import { withServer } from '../support/with-server.ts';
 
@@ -58,11 +58,7 @@ describe.skipIf(!kubectlIsHere)('an unmodified kubectl', async () => {
     kind: 'Deployment',
     metadata: { name },
     spec: {
-      selector: { matchLabels: { app: name } },
-      template: {
-        metadata: { labels: { app: name } },
-        spec: { containers: [{ name: 'main', image: 'example.com/main:1' }] },
-      },
+      ...selecting({ app: name }, { name: 'main', image: 'example.com/main:1' }),
       ...spec,
     },
   });

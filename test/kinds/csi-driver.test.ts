@@ -1,6 +1,6 @@
 import type { Deployment } from '@wheelhouse/kinds/types/apps/v1';
 import { describe, expect, test } from 'vitest';
-import { causes, eventually, type ResponseOf } from '../support/harness.ts';
+import { causes, eventually, type ResponseOf, selecting } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 const server = await withServer();
@@ -296,11 +296,7 @@ describe('generation', () => {
     metadata: { name: 'd' },
     spec: {
       replicas: 1,
-      selector: { matchLabels: { a: 'b' } },
-      template: {
-        metadata: { labels: { a: 'b' } },
-        spec: { containers: [{ name: 'c', image: 'i' }] },
-      },
+      ...selecting({ a: 'b' }),
     },
     ...more,
   });

@@ -1,6 +1,6 @@
 import type { ApiObject } from '@wheelhouse/machinery';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { freshNamespace } from '../support/harness.ts';
+import { freshNamespace, selecting } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { apply, defineThing, managersOf, ownedBy } from './apply-kinds.ts';
 
@@ -26,11 +26,7 @@ function deployment(name: string, replicas?: number) {
     metadata: { name },
     spec: {
       ...(replicas === undefined ? {} : { replicas }),
-      selector: { matchLabels: { app: name } },
-      template: {
-        metadata: { labels: { app: name } },
-        spec: { containers: [{ name: 'c', image: 'i' }] },
-      },
+      ...selecting({ app: name }),
     },
   };
 }

@@ -3,7 +3,13 @@ import type { HorizontalPodAutoscaler } from '@wheelhouse/kinds/types/autoscalin
 import { describe, expect, test } from 'vitest';
 import { as, bindingOf, mustCreate, rbacPath, roleOf } from '../authentication/token-users.ts';
 
-import { configMap, eventually, freshNamespace, type ResponseOf } from '../support/harness.ts';
+import {
+  configMap,
+  eventually,
+  freshNamespace,
+  type ResponseOf,
+  selecting,
+} from '../support/harness.ts';
 import { withUsers } from '../support/with-server.ts';
 import { apply, dataMap, defineThing, freshName, managersOf, ownedBy } from './apply-kinds.ts';
 
@@ -339,11 +345,7 @@ describe('repeated applies', () => {
       kind: 'Deployment',
       metadata: { name, labels: { app: name } },
       spec: {
-        selector: { matchLabels: { app: name } },
-        template: {
-          metadata: { labels: { app: name } },
-          spec: { containers: [{ name: 'c', image: 'i', ports: [{ containerPort: 80 }] }] },
-        },
+        ...selecting({ app: name }, { name: 'c', image: 'i', ports: [{ containerPort: 80 }] }),
       },
     };
     const first = await apply<ResponseOf<Deployment>>(server, path, body);

@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, configMap, freshNamespace } from '../support/harness.ts';
+import { type Answer, configMap, freshNamespace, selecting } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { apply, dataMap, defineThing, freshName, managersOf, ownedBy } from './apply-kinds.ts';
 
@@ -126,11 +126,7 @@ describe('writers', () => {
       kind: 'DaemonSet',
       metadata: { name },
       spec: {
-        selector: { matchLabels: { app: name } },
-        template: {
-          metadata: { labels: { app: name } },
-          spec: { containers: [{ name: 'c', image }] },
-        },
+        ...selecting({ app: name }, { name: 'c', image }),
       },
     });
     const made = await server.post(`${daemons}?fieldManager=maker`, daemon('i:1'));
@@ -450,11 +446,7 @@ describe('merging', () => {
       kind: 'Deployment',
       metadata: { name },
       spec: {
-        selector: { matchLabels: { a: 'b' } },
-        template: {
-          metadata: { labels: { a: 'b' } },
-          spec: { containers: [{ name: 'c', image: 'i', command: ['x', 'y'] }] },
-        },
+        ...selecting({ a: 'b' }, { name: 'c', image: 'i', command: ['x', 'y'] }),
       },
     });
     const spec = ownedBy(answer, 'alice')?.['f:spec'];

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { establish } from '../custom-kinds/custom-kinds.ts';
-import { type Answer, freshNamespace, type PatchType } from '../support/harness.ts';
+import { type Answer, freshNamespace, type PatchType, selecting } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 let namespace: string;
@@ -16,11 +16,7 @@ const deployment = (replicas: string) =>
     metadata: { name: 'web' },
     spec: {
       replicas: '?',
-      selector: { matchLabels: { app: 'web' } },
-      template: {
-        metadata: { labels: { app: 'web' } },
-        spec: { containers: [{ name: 'web', image: 'web' }] },
-      },
+      ...selecting({ app: 'web' }, { name: 'web', image: 'web' }),
     },
   }).replace('"?"', replicas);
 

@@ -11,6 +11,7 @@ import {
   type ConfigChange,
   eventually,
   type ResponseOf,
+  selecting,
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
@@ -319,11 +320,7 @@ describe.each([
     test('STORE-2: an unchanged write stores the current form, once', async () => {
       const path = '/apis/apps/v1/namespaces/default/deployments';
       const spec = {
-        selector: { matchLabels: { app: 'a' } },
-        template: {
-          metadata: { labels: { app: 'a' } },
-          spec: { containers: [{ name: 'c', image: 'i' }] },
-        },
+        ...selecting({ app: 'a' }),
       };
       const made = await server.post(path, { metadata: { name: 'made' }, spec });
       const again = async (name: string) => {

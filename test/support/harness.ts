@@ -11,6 +11,7 @@ import type {
 } from '@wheelhouse/kinds/types/meta/v1';
 import type { PolicyRule, RoleRef, Subject } from '@wheelhouse/kinds/types/rbac/v1';
 import {
+  type ApiObject,
   type JsonObject,
   type JsonValue,
   type ManagedFieldsEntry,
@@ -481,6 +482,23 @@ export async function eventually<T>(
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }
+
+/** A Pod with one container. */
+export const pod = (name: string, spec: object = {}, metadata: object = {}): ApiObject => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name, ...metadata },
+  spec: { containers: [{ name: 'main', image: 'x' }], ...spec },
+});
+
+/** The selector of a workload, and its template with one container. */
+export const selecting = (
+  matchLabels: JsonObject,
+  container: JsonObject = { name: 'c', image: 'i' },
+) => ({
+  selector: { matchLabels },
+  template: { metadata: { labels: matchLabels }, spec: { containers: [container] } },
+});
 
 /** The body of a ConfigMap; `more` replaces members. */
 export function configMap(name: string, more: JsonObject = {}): JsonObject {

@@ -2,7 +2,7 @@ import { dialectNames, dialectOf } from '@wheelhouse/machinery';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 import { untilEnd } from '../support/cleanup.ts';
-import { freshNamespace } from '../support/harness.ts';
+import { freshNamespace, selecting } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import { withServer } from '../support/with-server.ts';
 import { svcctlFor } from './svcctl-run.ts';
@@ -250,11 +250,7 @@ const daemonSet = JSON.stringify({
   kind: 'DaemonSet',
   metadata: { name: 'ds' },
   spec: {
-    selector: { matchLabels: { app: 'd' } },
-    template: {
-      metadata: { labels: { app: 'd' } },
-      spec: { containers: [{ name: 'c', image: 'i' }] },
-    },
+    ...selecting({ app: 'd' }),
   },
 });
 

@@ -3,7 +3,7 @@ import { dialectNames, dialectOf } from '@wheelhouse/machinery';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 import { untilEnd } from '../support/cleanup.ts';
-import { freshNamespace, type ResponseOf } from '../support/harness.ts';
+import { freshNamespace, type ResponseOf, selecting } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 import { type PlayedController, playController } from './played-workloads.ts';
 import { svcctlFor } from './svcctl-run.ts';
@@ -142,11 +142,7 @@ const replicaSet = JSON.stringify({
   kind: 'ReplicaSet',
   metadata: { name: 'alone' },
   spec: {
-    selector: { matchLabels: { a: 'b' } },
-    template: {
-      metadata: { labels: { a: 'b' } },
-      spec: { containers: [{ name: 'c', image: 'i' }] },
-    },
+    ...selecting({ a: 'b' }),
   },
 });
 

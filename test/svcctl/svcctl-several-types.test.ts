@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { documents, printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
+import { selecting } from '../support/harness.ts';
 import { svcctlOn } from './svcctl-run.ts';
 
 const map = (name: string, data: object = { x: '1' }) => ({
@@ -16,11 +17,7 @@ const deployments = documents(
     metadata: { name },
     spec: {
       replicas: 0,
-      selector: { matchLabels: { name } },
-      template: {
-        metadata: { labels: { name } },
-        spec: { containers: [{ name: 'c', image: 'i' }] },
-      },
+      ...selecting({ name }),
     },
   })),
 );

@@ -1,4 +1,5 @@
 import { type Line, printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
+import { selecting } from '../support/harness.ts';
 
 const map = (name: string, labels: object) => ({
   apiVersion: 'v1',
@@ -11,11 +12,7 @@ const deployment = {
   kind: 'Deployment',
   metadata: { name: 'dep', labels: { app: 'dep' } },
   spec: {
-    selector: { matchLabels: { app: 'dep' } },
-    template: {
-      metadata: { labels: { app: 'dep' } },
-      spec: { containers: [{ name: 'c', image: 'i', env: [{ name: 'A', value: 'b' }] }] },
-    },
+    ...selecting({ app: 'dep' }, { name: 'c', image: 'i', env: [{ name: 'A', value: 'b' }] }),
   },
 };
 const maps = {

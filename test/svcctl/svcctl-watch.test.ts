@@ -5,7 +5,13 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { mustCreate } from '../authentication/token-users.ts';
 import { printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
 import { untilEnd } from '../support/cleanup.ts';
-import { configMap, eventually, freshNamespace, type TestServer } from '../support/harness.ts';
+import {
+  configMap,
+  eventually,
+  freshNamespace,
+  selecting,
+  type TestServer,
+} from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import { withServer } from '../support/with-server.ts';
 import { svcctlFor } from './svcctl-run.ts';
@@ -198,11 +204,7 @@ const deployment = {
   kind: 'Deployment',
   metadata: { name: 'd' },
   spec: {
-    selector: { matchLabels: { app: 'd' } },
-    template: {
-      metadata: { labels: { app: 'd' } },
-      spec: { containers: [{ name: 'c', image: 'i' }] },
-    },
+    ...selecting({ app: 'd' }),
   },
 };
 const status = {
