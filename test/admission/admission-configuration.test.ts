@@ -346,9 +346,7 @@ describe('PodSecurity', () => {
     await server.patch(`/api/v1/namespaces/${namespace}`, { metadata: { labels } }, 'merge');
     const open = await noted('POST', `/api/v1/namespaces/${namespace}/pods`, pod('f', privileged));
     expect(open.answer.status).toBe(201);
-    expect(open.annotations).toEqual({
-      'pod-security.svc.io/enforce-policy': 'privileged:latest',
-    });
+    expect(open.annotations).toEqual({ 'pod-security.svc.io/enforce-policy': 'privileged:latest' });
   });
 
   test('ADM-1: an invalid configuration stops the start with one line', async () => {

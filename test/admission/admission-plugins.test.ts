@@ -18,11 +18,7 @@ function claim(name: string, spec: object = {}, metadata: object = {}): ApiObjec
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
     metadata: { name, ...metadata },
-    spec: {
-      accessModes: ['ReadWriteOnce'],
-      resources: { requests: { storage: '1Gi' } },
-      ...spec,
-    },
+    spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, ...spec },
   };
 }
 

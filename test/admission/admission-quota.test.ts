@@ -129,11 +129,7 @@ describe('ADM-1: amounts', () => {
     limits: { cpu, memory },
   });
   test('ADM-1: pod requests add up, and every container must set them', async () => {
-    const core = await withQuota({
-      pods: '5',
-      'requests.cpu': '1',
-      'limits.memory': '1Gi',
-    });
+    const core = await withQuota({ pods: '5', 'requests.cpu': '1', 'limits.memory': '1Gi' });
     await mustCreate(server, `${core}/pods`, pod('a', asks('500m', '256Mi')));
     expect(await used(core)).toEqual({
       pods: '1',

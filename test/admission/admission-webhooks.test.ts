@@ -367,10 +367,7 @@ describe('ADM-2: the review that a webhook receives', () => {
       apiVersions: ['v1'],
       resources: ['*/*'],
     };
-    await hooked('validating', {
-      path: '/v',
-      rules: [streams],
-    });
+    await hooked('validating', { path: '/v', rules: [streams] });
     await hooked('mutating', { path: '/m', rules: [{ ...streams, resources: ['pods/exec'] }] });
     service.answer('/m', () => patching([{ op: 'add', path: '/command/-', value: 'added' }]));
     service.answer('/v', () => ({ allowed: false, status: { message: 'no streams' } }));

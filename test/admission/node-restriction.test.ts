@@ -63,11 +63,7 @@ const mirrorPod = (name: string, spec: object = {}, metadata: object = {}) =>
   pod(
     name,
     { nodeName: 'n1', ...spec },
-    {
-      annotations: mirror,
-      ownerReferences: [owner()],
-      ...metadata,
-    },
+    { annotations: mirror, ownerReferences: [owner()], ...metadata },
   );
 
 async function refused(answer: Promise<{ status: number; body: JsonObject }>, message: string) {

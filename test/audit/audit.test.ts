@@ -18,11 +18,7 @@ const folder = untilEnd(
       { level: 'None', resources: core('events') },
       { level: 'Metadata', resources: core('secrets'), omitStages: ['RequestReceived'] },
       { level: 'Request', resources: core('serviceaccounts') },
-      {
-        level: 'RequestResponse',
-        resources: core('pods'),
-        omitManagedFields: true,
-      },
+      { level: 'RequestResponse', resources: core('pods'), omitManagedFields: true },
       { level: 'RequestResponse' },
     ],
   }),
@@ -68,10 +64,7 @@ test('OPS-2: a write is recorded on arrival and on completion, with its objects'
     requestObject: configMap('a', { metadata: { name: 'a', creationTimestamp: null } }),
     responseObject: made.body,
     stageTimestamp: expect.stringMatching(microTime),
-    annotations: {
-      'authorization.svc.io/decision': 'allow',
-      'authorization.svc.io/reason': '',
-    },
+    annotations: { 'authorization.svc.io/decision': 'allow', 'authorization.svc.io/reason': '' },
   });
   expect(String(complete?.stageTimestamp) >= String(complete?.requestReceivedTimestamp)).toBe(true);
 });

@@ -323,9 +323,7 @@ describe('modes', () => {
     const none = await open.get(`${rbacPath}/clusterroles`);
     expect(none.body.items).toEqual([]);
     await open.stop();
-    const closed = await withUsers([{ name: 'nobody' }], {
-      authorizationModes: ['AlwaysDeny'],
-    });
+    const closed = await withUsers([{ name: 'nobody' }], { authorizationModes: ['AlwaysDeny'] });
     const denied = await closed.get('/api/v1/secrets', as('nobody'));
     expect(denied.status).toBe(403);
     expect(denied.body.message).toBe(

@@ -207,10 +207,7 @@ describe('tables', () => {
   });
 
   test('CLIENT-4: cells keep all digits of integers in lists and changes', async () => {
-    const schema = {
-      type: 'object',
-      properties: { big: { type: 'integer', format: 'int64' } },
-    };
+    const schema = { type: 'object', properties: { big: { type: 'integer', format: 'int64' } } };
     const additionalPrinterColumns = [{ name: 'Big', type: 'integer', jsonPath: '.big' }];
     const [group, apiVersion] = ['exact.example.com', 'exact.example.com/v1'];
     const versions = [versionOf('v1', schema, { storage: true, additionalPrinterColumns })];

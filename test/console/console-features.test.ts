@@ -346,9 +346,7 @@ inBrowser('writing', { timeout }, () => {
         {
           name: 'v1',
           ...{ served: true, storage: true },
-          schema: {
-            openAPIV3Schema: { type: 'object', required: ['spec'], properties: { spec } },
-          },
+          schema: { openAPIV3Schema: { type: 'object', required: ['spec'], properties: { spec } } },
         },
       ],
     });

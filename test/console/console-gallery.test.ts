@@ -33,11 +33,7 @@ beforeAll(async () => {
  * an empty one.
  */
 async function createObjects(): Promise<void> {
-  const named = (kind: string, name: string) => ({
-    apiVersion: 'v1',
-    kind,
-    metadata: { name },
-  });
+  const named = (kind: string, name: string) => ({ apiVersion: 'v1', kind, metadata: { name } });
   await mustCreate(on.server, '/api/v1/namespaces', named('Namespace', namespace));
   await mustCreate(on.server, '/api/v1/namespaces', named('Namespace', 'empty'));
   const binding = { role: 'view', subjects: ['viewer'] } as const;
@@ -211,12 +207,7 @@ const views: readonly View[] = [
     shows: '.notice',
   },
   { name: 'object-forbidden', hash: web(), shows: '.notice', user: 'reader' },
-  {
-    name: 'object-read-only',
-    hash: web('edit'),
-    shows: '.explain dl',
-    user: 'viewer',
-  },
+  { name: 'object-read-only', hash: web('edit'), shows: '.explain dl', user: 'viewer' },
   { name: 'object-delete', hash: web(), shows: 'dialog', act: (screen) => screen.click('Delete') },
   { name: 'object-scale', hash: web(), shows: 'dialog', act: (screen) => screen.click('Scale') },
   { name: 'create', hash: `#/c/core/v1/configmaps?ns=${namespace}`, shows: '.explain dl' },

@@ -33,9 +33,7 @@ const ownedBy = (owner: {
   readonly kind: string;
   readonly name: string;
   readonly uid: string;
-}) => ({
-  ownerReferences: [{ apiVersion: 'v1', ...owner }],
-});
+}) => ({ ownerReferences: [{ apiVersion: 'v1', ...owner }] });
 
 async function create(namespace: string, name: string, metadata: object = {}): Promise<string> {
   const path = `/api/v1/namespaces/${namespace}/configmaps`;

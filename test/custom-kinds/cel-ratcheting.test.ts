@@ -55,10 +55,7 @@ test('CRD-3: items without a correlatable old value change with their parent', a
   const list = (more: object = {}) => ({
     spec: {
       type: 'object',
-      properties: {
-        list: { type: 'array', items: { ...integer, ...more } },
-        other: integer,
-      },
+      properties: { list: { type: 'array', items: { ...integer, ...more } }, other: integer },
     },
   });
   const change = await madeBefore({

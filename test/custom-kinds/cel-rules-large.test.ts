@@ -15,11 +15,7 @@ test('TRUST-2: items that no rule reads take little time', async () => {
   for (let level = 0; level < 10; level += 1) {
     path = `inner.${path}`;
     const rule = { rule: `self.${path}.size() > 0` };
-    schema = {
-      type: 'object',
-      properties: { inner: schema },
-      'x-kubernetes-validations': [rule],
-    };
+    schema = { type: 'object', properties: { inner: schema }, 'x-kubernetes-validations': [rule] };
     value = { inner: value };
   }
   const root = { type: 'object', properties: { spec: schema } };

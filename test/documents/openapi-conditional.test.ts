@@ -14,9 +14,7 @@ test.each([
 ])('API-12: If-None-Match with %s is answered 304', async (_, header) => {
   const { headers } = await server.get(path);
   const etag = String(headers['etag']);
-  const again = await server.get(path, {
-    headers: { 'if-none-match': header(etag) },
-  });
+  const again = await server.get(path, { headers: { 'if-none-match': header(etag) } });
   expect([again.status, again.text, again.headers['etag']]).toEqual([304, '', etag]);
 });
 

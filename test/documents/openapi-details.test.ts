@@ -80,10 +80,7 @@ test('API-12: deleting a Namespace returns a Status, and unions and enums match'
     `#/components/schemas/${meta}Status`,
   );
   expect(components.schemas[`${core}SeccompProfile`]?.['x-kubernetes-unions']).toEqual([
-    {
-      discriminator: 'type',
-      'fields-to-discriminateBy': { localhostProfile: 'LocalhostProfile' },
-    },
+    { discriminator: 'type', 'fields-to-discriminateBy': { localhostProfile: 'LocalhostProfile' } },
   ]);
   const options = components.schemas[`${meta}DeleteOptions`]?.['x-kubernetes-group-version-kind'];
   expect(options).toHaveLength(61);

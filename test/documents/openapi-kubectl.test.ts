@@ -57,10 +57,7 @@ describe.skipIf(!kubectlIsHere)('an unmodified kubectl', async () => {
     apiVersion: 'apps/v1',
     kind: 'Deployment',
     metadata: { name },
-    spec: {
-      ...selecting({ app: name }, { name: 'main', image: 'example.com/main:1' }),
-      ...spec,
-    },
+    spec: { ...selecting({ app: name }, { name: 'main', image: 'example.com/main:1' }), ...spec },
   });
 
   test('API-12: create, apply, and server-side apply find what they need', async () => {

@@ -612,10 +612,7 @@ describe('custom kinds', () => {
           'x-kubernetes-int-or-string': true,
           anyOf: [{ type: 'integer' }, { type: 'string' }],
         },
-        pod: {
-          required: ['kind', 'apiVersion'],
-          properties: { metadata: metadataOfAll },
-        },
+        pod: { required: ['kind', 'apiVersion'], properties: { metadata: metadataOfAll } },
       },
     });
     const patch = paths[`/apis/${group}/v1/namespaces/{namespace}/crontabs/{name}`]?.patch;

@@ -419,10 +419,7 @@ describe('release 1.24', async () => {
     metadata: { name },
     spec: { minAvailable: 1, ...spec },
   });
-  const nothing = {
-    key: 'pdb.svc.io/deprecated-v1beta1-empty-selector-match',
-    operator: 'Exists',
-  };
+  const nothing = { key: 'pdb.svc.io/deprecated-v1beta1-empty-selector-match', operator: 'Exists' };
 
   test('VER-2: an empty budget selector selects nothing in v1beta1, everything in v1', async () => {
     const old = await made(
@@ -592,11 +589,7 @@ describe('release 1.24', async () => {
     ]);
     expect(answer.body.spec.allowPrivilegeEscalation).toBe(true);
     const wrong = { ...spec, seLinux: { rule: 'Never' }, volumes: ['tape'] };
-    const refused = await server.post(policies, {
-      ...type,
-      metadata: { name: 'b' },
-      spec: wrong,
-    });
+    const refused = await server.post(policies, { ...type, metadata: { name: 'b' }, spec: wrong });
     expect(refused.status).toBe(422);
     const fields = refused.body.details.causes.map((cause: { field: string }) => cause.field);
     expect(fields).toEqual(['spec.seLinux.rule', 'spec.volumes']);

@@ -44,10 +44,7 @@ const uids = {
   schema: 'x-kubernetes-pf-flowschema-uid',
   level: 'x-kubernetes-pf-prioritylevel-uid',
 };
-const oneQueue = {
-  type: 'Queue',
-  queuing: { queues: 1, handSize: 1, queueLengthLimit: 1 },
-};
+const oneQueue = { type: 'Queue', queuing: { queues: 1, handSize: 1, queueLengthLimit: 1 } };
 
 /** The value of one sample of a metric; NaN if absent. */
 async function metric(name: string, labels: Readonly<Record<string, string>>): Promise<number> {
@@ -248,11 +245,7 @@ describe('OPS-3: overload', () => {
   });
 
   test('OPS-3: health checks and leader election survive an overload', async () => {
-    const wide = {
-      level: 'narrow',
-      precedence: 5000,
-      subject: ofGroup('system:authenticated'),
-    };
+    const wide = { level: 'narrow', precedence: 5000, subject: ofGroup('system:authenticated') };
     await configure(server, { schema: schemaOf('everybody', wide) });
     const held = holdSeat(server, user);
     const queued = holdSeat(server, user);

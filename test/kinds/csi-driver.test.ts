@@ -294,10 +294,7 @@ describe('generation', () => {
     apiVersion: 'apps/v1',
     kind: 'Deployment',
     metadata: { name: 'd' },
-    spec: {
-      replicas: 1,
-      ...selecting({ a: 'b' }),
-    },
+    spec: { replicas: 1, ...selecting({ a: 'b' }) },
     ...more,
   });
 

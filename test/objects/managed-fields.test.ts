@@ -125,9 +125,7 @@ describe('writers', () => {
       apiVersion: 'apps/v1',
       kind: 'DaemonSet',
       metadata: { name },
-      spec: {
-        ...selecting({ app: name }, { name: 'c', image }),
-      },
+      spec: { ...selecting({ app: name }, { name: 'c', image }) },
     });
     const made = await server.post(`${daemons}?fieldManager=maker`, daemon('i:1'));
     const annotations = (answer: Answer) => answer.body.metadata.annotations;
@@ -399,9 +397,7 @@ describe('merging', () => {
     const both = await apply(server, path, body('b'), { manager: 'bob' });
     expect(both.status).toBe(200);
     expect(both.body.secrets).toEqual([{ name: 'a' }, { name: 'b' }]);
-    expect(ownedBy(both, 'bob')?.['f:secrets']).toEqual({
-      'k:{"name":"b"}': {},
-    });
+    expect(ownedBy(both, 'bob')?.['f:secrets']).toEqual({ 'k:{"name":"b"}': {} });
   });
 
   test('MF-5: a field may declare granular a reference that is atomic elsewhere', async () => {
@@ -445,9 +441,7 @@ describe('merging', () => {
       apiVersion: 'apps/v1',
       kind: 'Deployment',
       metadata: { name },
-      spec: {
-        ...selecting({ a: 'b' }, { name: 'c', image: 'i', command: ['x', 'y'] }),
-      },
+      spec: { ...selecting({ a: 'b' }, { name: 'c', image: 'i', command: ['x', 'y'] }) },
     });
     const spec = ownedBy(answer, 'alice')?.['f:spec'];
     expect(spec?.['f:selector']).toEqual({});

@@ -90,11 +90,7 @@ async function makePod(
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: { name: 'p', labels },
-    spec: {
-      containers: [{ name: 'c', image: 'i' }],
-      terminationGracePeriodSeconds: 0,
-      ...spec,
-    },
+    spec: { containers: [{ name: 'c', image: 'i' }], terminationGracePeriodSeconds: 0, ...spec },
   };
   const made = await server.post(`${at}/pods`, pod);
   expect(made.status, made.text).toBe(201);

@@ -27,11 +27,7 @@ async function getBytes(path: string) {
     const url = new URL(path, server.url);
     https.get(url, { headers, rejectUnauthorized: false }, resolve).on('error', reject);
   });
-  return {
-    status: response.statusCode,
-    headers: response.headers,
-    bytes: await buffer(response),
-  };
+  return { status: response.statusCode, headers: response.headers, bytes: await buffer(response) };
 }
 
 /** The names of the measured values, and the number of stacks. */

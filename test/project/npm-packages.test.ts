@@ -98,9 +98,7 @@ test('an installed package runs the example of its README', async () => {
   expect(await run(process.execPath, ['example.mjs'])).toContain('/boats/elisa=12 1');
 });
 
-test('an installed package type-checks in a strict project', {
-  timeout: 120_000,
-}, async () => {
+test('an installed package type-checks in a strict project', { timeout: 120_000 }, async () => {
   const file = `import { loadMemoryStore, type Store } from '@wheelhouse/store';
 export const open = async (): Promise<Store> => (await loadMemoryStore()).createMemoryStore();
 // @ts-expect-error: it takes no arguments

@@ -61,11 +61,7 @@ describe('reads of any version', () => {
 describe.skipIf(!hasEtcd)('reads of any version on etcd', () => {
   test('LIST-5: a server without a watch cache starts, counts, and reads the newest', async () => {
     const etcd = await untilEnd(startTestEtcd());
-    const server = await withServer({
-      ...onEtcd(etcd),
-      dialect: 'kubernetes',
-      freshReads: 'all',
-    });
+    const server = await withServer({ ...onEtcd(etcd), dialect: 'kubernetes', freshReads: 'all' });
     expect((await server.get('/readyz')).status).toBe(200);
     const { text } = await server.get('/healthz/poststarthook/storage-object-count-tracker-hook');
     expect(text).toBe('ok');

@@ -238,10 +238,7 @@ test.each<[metrics: readonly object[], current: readonly object[], cell: string]
   expect(row.cells[2]).toBe(cell);
 });
 
-const claim = {
-  accessModes: ['ReadWriteOnce'],
-  resources: { requests: { storage: '1Gi' } },
-};
+const claim = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } };
 const oldClass = { 'volume.beta.kubernetes.io/storage-class': 'old' };
 const volume = { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'] };
 const matches = { resourceRules: [] };

@@ -14,10 +14,7 @@ const deployment = (replicas: string) =>
     apiVersion: 'apps/v1',
     kind: 'Deployment',
     metadata: { name: 'web' },
-    spec: {
-      replicas: '?',
-      ...selecting({ app: 'web' }, { name: 'web', image: 'web' }),
-    },
+    spec: { replicas: '?', ...selecting({ app: 'web' }, { name: 'web', image: 'web' }) },
   }).replace('"?"', replicas);
 
 beforeAll(async () => {

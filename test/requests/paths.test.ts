@@ -388,10 +388,7 @@ describe('API-7: path and body agree', () => {
   });
 
   test('API-7: the core group may be an empty name before the version', async () => {
-    const slashed = (name: string, more = {}) => ({
-      ...configMap(name, more),
-      apiVersion: '/v1',
-    });
+    const slashed = (name: string, more = {}) => ({ ...configMap(name, more), apiVersion: '/v1' });
     const path = `${maps}/slashed`;
     const answers = [
       await server.post(maps, slashed('slashed')),

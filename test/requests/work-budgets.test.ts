@@ -208,10 +208,7 @@ describe('patterns', () => {
           served: true,
           storage: true,
           schema: {
-            openAPIV3Schema: {
-              type: 'object',
-              properties: { text: { type: 'string', ...text } },
-            },
+            openAPIV3Schema: { type: 'object', properties: { text: { type: 'string', ...text } } },
           },
         },
       ],

@@ -59,10 +59,7 @@ const audit = untilEnd(auditFolder({ rules: [{ level: 'Metadata' }] }));
 const users = delegate.file('tokens.csv', 'amy-token,amy,1\n');
 const images = { kubeConfigFile: delegate.kubeconfig({ path: '/images' }), retryBackoff: 1 };
 const plugin = { name: 'ImagePolicyWebhook', configuration: { imagePolicy: images } };
-const configuration = {
-  apiVersion: 'apiserver.config.svc.io/v1',
-  kind: 'AdmissionConfiguration',
-};
+const configuration = { apiVersion: 'apiserver.config.svc.io/v1', kind: 'AdmissionConfiguration' };
 const clock = skippingClock();
 const server = await withServer({
   clock,
@@ -202,9 +199,7 @@ describe('a request past its deadline', () => {
           resolve();
         });
     });
-    const pending = server.post(`${maps}?timeout=2s`, configMap('late'), {
-      token: 'late-token',
-    });
+    const pending = server.post(`${maps}?timeout=2s`, configMap('late'), { token: 'late-token' });
     await asked;
     expect((await passing(clock, pending)).status).toBe(504);
     allow();

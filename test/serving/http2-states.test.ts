@@ -130,11 +130,7 @@ const afterAnswer: readonly Http2Case[] = [
     sends: [frame(type.continuation, flags.endHeaders, 1, split)],
     goAway: code.protocol,
   },
-  {
-    what: 'PRIORITY',
-    sends: [frame(type.priority, 0, 1, priority(0, 255)), next],
-    answers: [3],
-  },
+  { what: 'PRIORITY', sends: [frame(type.priority, 0, 1, priority(0, 255)), next], answers: [3] },
   { what: 'WINDOW_UPDATE', sends: [frame(type.window, 0, 1, words(1)), next], answers: [3] },
   { what: 'RST_STREAM', sends: [reset, next], answers: [3] },
 ];

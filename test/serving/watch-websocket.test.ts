@@ -234,10 +234,7 @@ const asProtocol = (token: string) =>
 test('AUTHN-3: a browser sends its token as a subprotocol, beside one that is echoed', async () => {
   const namespace = await freshNamespace(server);
   const openWith = (protocols: string) =>
-    open(watchOf(namespace), {
-      authorization: undefined,
-      'sec-websocket-protocol': protocols,
-    });
+    open(watchOf(namespace), { authorization: undefined, 'sec-websocket-protocol': protocols });
   const watch = await openWith(`${asProtocol(adminToken)}, mine.example.com`);
   expect(watch.status).toBe(101);
   expect(watch.headers['sec-websocket-protocol']).toBe('mine.example.com');

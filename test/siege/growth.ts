@@ -188,10 +188,7 @@ async function growthFault(
 type Compared = Pick<Costs, 'cpuMs' | 'heapMb'>;
 
 function lower(left: Compared, right: Compared): Compared {
-  return {
-    cpuMs: Math.min(left.cpuMs, right.cpuMs),
-    heapMb: Math.min(left.heapMb, right.heapMb),
-  };
+  return { cpuMs: Math.min(left.cpuMs, right.cpuMs), heapMb: Math.min(left.heapMb, right.heapMb) };
 }
 
 /** How the costs of the largest request exceed those of the smallest; undefined if they do not. */

@@ -59,8 +59,5 @@ export const remove = (path: string): StepRequest => ({
 /** The object with a place for its version. */
 export const withVersion = (object: JsonObject): JsonObject => ({
   ...object,
-  metadata: {
-    ...(object['metadata'] as JsonObject),
-    resourceVersion: versionPlace.slice(1, -1),
-  },
+  metadata: { ...(object['metadata'] as JsonObject), resourceVersion: versionPlace.slice(1, -1) },
 });

@@ -189,11 +189,7 @@ describe.skipIf(!hasEtcd)('leader election', () => {
   });
   afterAll(() => etcd.dispose());
 
-  const namespace = (name: string) => ({
-    apiVersion: 'v1',
-    kind: 'Namespace',
-    metadata: { name },
-  });
+  const namespace = (name: string) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
   const holder = async (server: TestServer) =>
     (await server.get(leasePath)).body.spec?.holderIdentity as string | undefined;
 

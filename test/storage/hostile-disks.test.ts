@@ -195,9 +195,7 @@ describe('a failing disk', () => {
   ];
   test.for(faults)(
     'TRUST-8: a disk that $what loses nothing and recovers',
-    {
-      timeout: 60_000,
-    },
+    { timeout: 60_000 },
     async ({ fault }, context) => {
       const tools = join(folder, 'tools');
       mkdirSync(tools);

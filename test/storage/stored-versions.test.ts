@@ -230,12 +230,7 @@ describe.each([
         },
       ]);
       const cup = (name: string, spec: JsonObject) =>
-        server.post(cups, {
-          apiVersion: 'example.com/v1',
-          kind: 'Cup',
-          metadata: { name },
-          spec,
-        });
+        server.post(cups, { apiVersion: 'example.com/v1', kind: 'Cup', metadata: { name }, spec });
       const made = await eventually(async () => {
         const answer = await cup('made', {});
         return answer.status === 404 ? undefined : answer;
@@ -319,9 +314,7 @@ describe.each([
 
     test('STORE-2: an unchanged write stores the current form, once', async () => {
       const path = '/apis/apps/v1/namespaces/default/deployments';
-      const spec = {
-        ...selecting({ app: 'a' }),
-      };
+      const spec = { ...selecting({ app: 'a' }) };
       const made = await server.post(path, { metadata: { name: 'made' }, spec });
       const again = async (name: string) => {
         const { body } = await server.patch(`${path}/${name}`, {}, 'merge');

@@ -15,10 +15,7 @@ const deployments = documents(
     apiVersion: 'apps/v1',
     kind: 'Deployment',
     metadata: { name },
-    spec: {
-      replicas: 0,
-      ...selecting({ name }),
-    },
+    spec: { replicas: 0, ...selecting({ name }) },
   })),
 );
 

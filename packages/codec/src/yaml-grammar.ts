@@ -64,11 +64,7 @@ const rules: Readonly<Partial<Record<State, Rule>>> = {
     'block-end': end,
     others: problem("did not find expected '-' indicator"),
   },
-  item: {
-    '-': stay('items'),
-    'block-end': stay('items'),
-    others: node('block node', 'items'),
-  },
+  item: { '-': stay('items'), 'block-end': stay('items'), others: node('block node', 'items') },
   'items of a key': { '-': take('item of a key'), others: absent },
   'item of a key': {
     '-': stay('items of a key'),

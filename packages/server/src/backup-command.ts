@@ -34,26 +34,14 @@ import {
 import { describeFlags, FlagError, flagsIn, parseFlags } from './flags/flags.ts';
 
 const backupFlags = flagsIn('Backup', {
-  'data-dir': {
-    type: 'string',
-    help: 'Data directory of a stopped server.',
-  },
+  'data-dir': { type: 'string', help: 'Data directory of a stopped server.' },
   kubeconfig: {
     type: 'string',
     help: `Kubeconfig of an administrator of a running server, who must be allowed to post to the path ${backupPath}.`,
   },
-  context: {
-    type: 'string',
-    help: 'Context of the kubeconfig; its current one when empty.',
-  },
-  to: {
-    type: 'string',
-    help: 'File to write, atomically.',
-  },
-  force: {
-    type: 'bool',
-    help: 'Replace an existing file.',
-  },
+  context: { type: 'string', help: 'Context of the kubeconfig; its current one when empty.' },
+  to: { type: 'string', help: 'File to write, atomically.' },
+  force: { type: 'bool', help: 'Replace an existing file.' },
 });
 
 const backupUsage = `Writes a consistent snapshot of all objects to a file that wheelhouse restore reads.
@@ -172,10 +160,7 @@ async function refusalIn(status: number, body: AsyncIterable<Buffer>): Promise<s
 }
 
 const restoreFlags = flagsIn('Restore', {
-  from: {
-    type: 'string',
-    help: 'Backup file to read.',
-  },
+  from: { type: 'string', help: 'Backup file to read.' },
   'data-dir': {
     type: 'string',
     help: 'Data directory to create; an existing one may contain only keys, tokens, and certificates.',

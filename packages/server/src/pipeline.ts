@@ -388,10 +388,7 @@ export class RequestLifecycle {
     });
     this.#timeoutAnswered = this.#answerTimeout(next, respond).catch((cause: unknown) => {
       const { auditId } = last;
-      this.#context.logger.error('cannot answer a timeout', {
-        auditId,
-        error: String(cause),
-      });
+      this.#context.logger.error('cannot answer a timeout', { auditId, error: String(cause) });
     });
   }
 

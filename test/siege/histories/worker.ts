@@ -19,10 +19,7 @@ export interface Scene {
 }
 
 const patienceMs = 2500;
-const types = {
-  patch: 'application/merge-patch+json',
-  apply: 'application/apply-patch+yaml',
-};
+const types = { patch: 'application/merge-patch+json', apply: 'application/apply-patch+yaml' };
 
 /** One client: sends random commands one after the other and records their outcomes. */
 export class Worker {
@@ -221,12 +218,7 @@ function requestOf(
   const { apiVersion, kind } = resource;
   const path = `${collection}/${key}`;
   const expect = 'expect' in command ? { resourceVersion: String(command.expect) } : {};
-  const object = (data: object) => ({
-    apiVersion,
-    kind,
-    metadata: { name: key, ...expect },
-    data,
-  });
+  const object = (data: object) => ({ apiVersion, kind, metadata: { name: key, ...expect }, data });
   switch (command.type) {
     case 'read':
       return { method: 'GET', path };

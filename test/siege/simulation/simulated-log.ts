@@ -48,11 +48,7 @@ export function logBackend({ world, truth }: { world: World; truth: Truth }): Ba
 async function openSoon(clock: Clock): Promise<Store> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await openEmbeddedStore({
-        directory,
-        clock,
-        logger: silentLogger,
-      });
+      return await openEmbeddedStore({ directory, clock, logger: silentLogger });
     } catch (error) {
       const isPassing =
         error instanceof StoreError && (error.code === 'disk-failed' || error.code === 'no-space');

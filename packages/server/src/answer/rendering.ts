@@ -275,10 +275,7 @@ function choiceOf(
   if (stream !== '' && (stream !== 'watch' || !encoding.streams)) return undefined;
   const serverVersion = parameters.get('sv') ?? '';
   if (serverVersion !== '' && (serverVersion !== 'v1' || place === 'document')) return undefined;
-  const base = {
-    encoding,
-    pretty: parameters.get('pretty') === '1',
-  };
+  const base = { encoding, pretty: parameters.get('pretty') === '1' };
   const isTransform = ['as', 'g', 'v'].some((name) => parameters.has(name));
   if (!isTransform) {
     return encoding.covers === 'objects'

@@ -137,10 +137,7 @@ class LeaderElection {
       if (outcome === 'others') this.#resign();
       else if (outcome === 'held' && !this.#closed) this.#leadUntil(startedMs);
     } catch (error) {
-      logger.warn('cannot acquire or renew the controller lease', {
-        name,
-        error: String(error),
-      });
+      logger.warn('cannot acquire or renew the controller lease', { name, error: String(error) });
     }
   }
 

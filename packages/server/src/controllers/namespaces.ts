@@ -196,12 +196,7 @@ async function finalize(options: Options, { name, uid }: RemovedNamespace): Prom
 
 async function report(options: Options, at: { name: string; remaining: Remaining }): Promise<void> {
   const now = formatTime(options.clock.now());
-  const target = {
-    def: options.namespaces,
-    namespace: '',
-    name: at.name,
-    subresource: 'status',
-  };
+  const target = { def: options.namespaces, namespace: '', name: at.name, subresource: 'status' };
   await options.writer.change(target, (object) => {
     const status: JsonObject = objectOf(object.status);
     const before = objectsOf(status.conditions);

@@ -306,10 +306,7 @@ function customDefinition(
     return { type: 'object', ...kindJson(kind) };
   }
   const json = inlineJson(context, schema);
-  const properties = {
-    ...objectOf(json['properties']),
-    ...objectMembers(context),
-  };
+  const properties = { ...objectOf(json['properties']), ...objectMembers(context) };
   return { ...json, type: 'object', properties, ...kindJson(kind) };
 }
 

@@ -59,11 +59,7 @@ interface RouteContext {
 const patch: RouteSchema = { type: 'meta.v1.Patch' };
 const status: RouteSchema = { type: 'meta.v1.Status' };
 const watchEvent: RouteSchema = { type: 'meta.v1.WatchEvent' };
-const statuses = {
-  post: [200, 201, 202],
-  put: [200, 201],
-  delete: [200, 202],
-} as const;
+const statuses = { post: [200, 201, 202], put: [200, 201], delete: [200, 202] } as const;
 
 /** All operations of one version of a kind. */
 export function routesOf(dialect: Dialect, def: ResourceDef, version: VersionDef): Route[] {

@@ -215,10 +215,7 @@ export const openApiV3Messages: MessageDescriptors = {
   MediaType: { fields: { schema: [1, 'SchemaOrReference'] }, extensions: 5 },
   Responses: { named: [2, 'ResponseOrReference'], extensions: 3 },
   ResponseOrReference: { wrap: refOr('Response') },
-  Response: {
-    fields: { description: [1, 'string'], content: [3, 'MediaTypes'] },
-    extensions: 5,
-  },
+  Response: { fields: { description: [1, 'string'], content: [3, 'MediaTypes'] }, extensions: 5 },
   SchemaOrReference: { wrap: refOr('Schema') },
   Reference: { fields: { $ref: [1, 'string'] } },
   Schema: {

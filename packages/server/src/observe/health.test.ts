@@ -46,10 +46,7 @@ describe('all checks', () => {
     storeError = new Error('secret');
     expect(await get('/livez')).toEqual({
       status: 500,
-      headers: {
-        'content-type': 'text/plain; charset=utf-8',
-        'x-content-type-options': 'nosniff',
-      },
+      headers: { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' },
       body: '[+]ping ok\n[+]log ok\n[-]store failed: reason withheld\nlivez check failed\n',
     });
     expect((await get('/livez?exclude=store'))?.status).toBe(200);
@@ -70,9 +67,7 @@ test('a check has its own path, which reports the reason of a failure', async ()
 test('boot checks fail readyz at once, and livez only after the grace period', async () => {
   health.add(
     { name: 'poststarthook/x', run: () => Promise.reject(new Error('not yet')) },
-    {
-      boot: true,
-    },
+    { boot: true },
   );
   expect((await get('/livez'))?.status).toBe(200);
   expect((await get('/readyz'))?.status).toBe(500);

@@ -16,10 +16,7 @@ export function createKmsMeter(
   registry: MetricRegistry,
   { clock, dialect }: { readonly clock: Clock; readonly dialect: Dialect },
 ): KmsMeter {
-  return {
-    ...createCallMeter(registry, clock),
-    ...createKeyMeter(registry, { clock, dialect }),
-  };
+  return { ...createCallMeter(registry, clock), ...createKeyMeter(registry, { clock, dialect }) };
 }
 
 const envelope = (name: string, help: string, labels: readonly string[]) => ({

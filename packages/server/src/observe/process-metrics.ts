@@ -255,10 +255,7 @@ export function watchEventLoop(options: {
     cpuBeforeMs = cpuMs;
     // A host that does not schedule the process causes the same delay, without a request at fault.
     if (lagMs <= reportedLagMs || workedMs <= reportedLagMs || longest === undefined) return;
-    logger.warn('the event loop was blocked', {
-      lagMs: Math.round(lagMs),
-      ...describe(longest),
-    });
+    logger.warn('the event loop was blocked', { lagMs: Math.round(lagMs), ...describe(longest) });
   };
   const timer = clock.every(periodMs, tick);
   /** The longest lag of the last half minute, in milliseconds. */

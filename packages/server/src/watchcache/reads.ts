@@ -165,11 +165,7 @@ interface Filtering {
 function filteredList(source: ListSource, filtering: Filtering): MaybePromise<ListResult> {
   const matching: Entry[] = [];
   const slices = new Slices(source.clock);
-  const first = filterSlice(source, filtering, {
-    matching,
-    from: filtering.range.from,
-    slices,
-  });
+  const first = filterSlice(source, filtering, { matching, from: filtering.range.from, slices });
   if (!first.isDone)
     return filterRest(source, filtering, { matching, from: first.position, slices });
   return filteredResult(source, filtering, { matching, position: first.position });

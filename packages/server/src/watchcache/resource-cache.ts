@@ -124,11 +124,7 @@ class StoreBackedCache implements ResourceCache {
     const changesMax = options.historyChangesMax ?? 100_000;
     this.#follower = new Follower({
       ...options,
-      limits: {
-        historyMs,
-        changesMax,
-        bytesMax: historyBytesMax,
-      },
+      limits: { historyMs, changesMax, bytesMax: historyBytesMax },
       retryMs: options.retryMs ?? 1000,
       onLoaded: (window) => this.#onLoaded(window),
       onLost: () => this.#onLost(),

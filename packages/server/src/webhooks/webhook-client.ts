@@ -258,9 +258,7 @@ async function post(context: CallContext, body: string): Promise<Buffer> {
 }
 
 const tooLongError = () =>
-  new AttemptError(`the webhook's answer exceeds ${answerBytesMax} bytes`, {
-    outcome: 'error',
-  });
+  new AttemptError(`the webhook's answer exceeds ${answerBytesMax} bytes`, { outcome: 'error' });
 
 const retriedStatuses = new Set([429, 500, 504]);
 

@@ -41,11 +41,7 @@ const rangeResponse = message({
   more: one(3, boolean),
 });
 
-const putRequest = message({
-  key: one(1, text),
-  value: one(2, bytes),
-  lease: one(3, identifier),
-});
+const putRequest = message({ key: one(1, text), value: one(2, bytes), lease: one(3, identifier) });
 const deleteRequest = message({ key: one(1, text) });
 
 /** The target of a comparison; all comparisons here test for equality. */

@@ -19,11 +19,7 @@ import {
   write,
 } from './apply-script.fixture.ts';
 
-const port = object({
-  port: number,
-  protocol: { type: 'string', default: 'TCP' },
-  name: text,
-});
+const port = object({ port: number, protocol: { type: 'string', default: 'TCP' }, name: text });
 const schema: Schema = object({
   text,
   spec: object({ replicas: number, note: text }),

@@ -181,11 +181,7 @@ function isPlainString(schema: Schema): boolean {
 
 function untypedType(schema: Schema, inherited: Inherited): ValueType {
   if (schema.mapType === 'atomic' && schema.typed === true) return untypedAtomic;
-  return {
-    scalar: 'untyped',
-    list: listType(schema, inherited),
-    map: mapType(schema, inherited),
-  };
+  return { scalar: 'untyped', list: listType(schema, inherited), map: mapType(schema, inherited) };
 }
 
 const lazyDeduced = lazily(() => deducedType);

@@ -96,10 +96,7 @@ const cases: Record<string, Case> = {
     last: { items: [a, b] },
     desired: { items: [a, { ...b, value: 'new' }] },
     live: { items: [a, { name: 'theirs' }, b] },
-    patch: {
-      $setElementOrder_items: keys('a', 'b'),
-      items: [{ name: 'b', value: 'new' }],
-    },
+    patch: { $setElementOrder_items: keys('a', 'b'), items: [{ name: 'b', value: 'new' }] },
     after: { items: [a, { name: 'theirs' }, { ...b, value: 'new' }] },
   },
   'an item is deleted by a directive after the items that are set': {

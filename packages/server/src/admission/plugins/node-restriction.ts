@@ -317,10 +317,7 @@ async function driverOf(
   const problem = (resource: string, name: string) => ({
     problem: `${resource} ${quote(name)} not found`,
   });
-  const [claimName = ''] = claimNames({
-    ...pod,
-    spec: { volumes: [volume] },
-  });
+  const [claimName = ''] = claimNames({ ...pod, spec: { volumes: [volume] } });
   let driver = volume.csi?.driver ?? '';
   if (claimName !== '') {
     const namespace = pod.metadata.namespace ?? '';

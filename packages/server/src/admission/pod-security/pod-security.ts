@@ -248,10 +248,7 @@ async function policyFor({ tools, settings }: PodSecurity, call: AdmissionCall) 
 
 function checkedPodOf(object: JsonObject): CheckedPod {
   const annotations = objectAt(object, 'metadata', 'annotations') ?? {};
-  return {
-    spec: objectAt(object, 'spec') ?? {},
-    annotations: textMembers(annotations),
-  };
+  return { spec: objectAt(object, 'spec') ?? {}, annotations: textMembers(annotations) };
 }
 
 /** Whether an update may violate a standard: new images, and containers added later. */

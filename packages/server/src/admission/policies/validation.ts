@@ -257,10 +257,7 @@ async function messagesOf(
   const { compiled, clock } = evaluation;
   const { validations } = compiled;
   if (validations.every(({ messageProgram }) => messageProgram === undefined)) return [];
-  const { variables, own } = scopeOf({
-    compiled,
-    inputs: withoutAuthorizer(evaluation.inputs),
-  });
+  const { variables, own } = scopeOf({ compiled, inputs: withoutAuthorizer(evaluation.inputs) });
   const messages: (string | undefined)[] = [];
   try {
     for (const { messageProgram: program } of validations) {

@@ -38,10 +38,7 @@ const admissionFlags = flagsIn(group, {
     type: 'list',
     help: `Admission plugins to run in addition to the defaults (${byDefault}), always in the server's own order. Also available: ${others}.`,
   },
-  'disable-admission-plugins': {
-    type: 'list',
-    help: 'Default admission plugins to disable.',
-  },
+  'disable-admission-plugins': { type: 'list', help: 'Default admission plugins to disable.' },
   'admission-control': {
     type: 'list',
     deprecated:

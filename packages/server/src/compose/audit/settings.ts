@@ -88,10 +88,7 @@ export const auditFlags = flagsIn(group, {
     type: 'int',
     help: 'Size in megabytes at which the audit log file is rotated; 0 means 100.',
   },
-  'audit-log-compress': {
-    type: 'bool',
-    help: 'Compress old audit log files with gzip.',
-  },
+  'audit-log-compress': { type: 'bool', help: 'Compress old audit log files with gzip.' },
   'audit-log-version': { type: 'string', help: versionHelp },
   'audit-log-mode': { type: 'string', default: 'blocking', help: modeHelp },
   'audit-log-batch-buffer-size': { type: 'int', default: '10000', help: bufferHelp },
@@ -101,16 +98,8 @@ export const auditFlags = flagsIn(group, {
   'audit-log-batch-throttle-qps': { type: 'float', help: qpsHelp },
   'audit-log-batch-throttle-burst': { type: 'int', help: burstHelp },
   'audit-log-truncate-enabled': { type: 'bool', help: truncateHelp },
-  'audit-log-truncate-max-batch-size': {
-    type: 'int',
-    default: '10485760',
-    help: batchBytesHelp,
-  },
-  'audit-log-truncate-max-event-size': {
-    type: 'int',
-    default: '102400',
-    help: eventBytesHelp,
-  },
+  'audit-log-truncate-max-batch-size': { type: 'int', default: '10485760', help: batchBytesHelp },
+  'audit-log-truncate-max-event-size': { type: 'int', default: '102400', help: eventBytesHelp },
   'audit-webhook-config-file': {
     type: 'string',
     file: 'any',
@@ -128,11 +117,7 @@ export const auditFlags = flagsIn(group, {
   'audit-webhook-batch-buffer-size': { type: 'int', default: '10000', help: bufferHelp },
   'audit-webhook-batch-max-size': { type: 'int', default: '400', help: sizeHelp },
   'audit-webhook-batch-max-wait': { type: 'duration', default: '30s', help: waitHelp },
-  'audit-webhook-batch-throttle-enable': {
-    type: 'bool',
-    default: 'true',
-    help: throttleHelp,
-  },
+  'audit-webhook-batch-throttle-enable': { type: 'bool', default: 'true', help: throttleHelp },
   'audit-webhook-batch-throttle-qps': { type: 'float', default: '10', help: qpsHelp },
   'audit-webhook-batch-throttle-burst': { type: 'int', default: '15', help: burstHelp },
   'audit-webhook-truncate-enabled': { type: 'bool', help: truncateHelp },
@@ -141,11 +126,7 @@ export const auditFlags = flagsIn(group, {
     default: '10485760',
     help: batchBytesHelp,
   },
-  'audit-webhook-truncate-max-event-size': {
-    type: 'int',
-    default: '102400',
-    help: eventBytesHelp,
-  },
+  'audit-webhook-truncate-max-event-size': { type: 'int', default: '102400', help: eventBytesHelp },
 });
 
 type Values = FlagValues<typeof auditFlags>;

@@ -122,10 +122,7 @@ const authenticationFlags = flagsIn('Authentication', {
     type: 'string',
     help: "The claim that holds the user's groups, one or a list.",
   },
-  'oidc-groups-prefix': {
-    type: 'string',
-    help: 'Prefix of the names of these groups.',
-  },
+  'oidc-groups-prefix': { type: 'string', help: 'Prefix of the names of these groups.' },
   'oidc-required-claim': {
     type: 'pair',
     help: 'A claim=value pair that the ID token must have; may be repeated.',

@@ -100,11 +100,7 @@ function startIdentityControllers(
   if (runs('serviceaccount-controller')) {
     const serviceAccounts = core('serviceaccounts');
     started.push(
-      startServiceAccounts({
-        ...tools('service-account-controller'),
-        namespaces,
-        serviceAccounts,
-      }),
+      startServiceAccounts({ ...tools('service-account-controller'), namespaces, serviceAccounts }),
     );
   }
   if (caPem !== undefined && runs('root-ca-certificate-publisher-controller')) {

@@ -16,22 +16,14 @@ interface SelectableController {
 const selectable = [
   { name: 'garbage-collector-controller', alias: 'garbagecollector', byDefault: 'on' },
   { name: 'namespace-controller', alias: 'namespace', byDefault: 'on' },
-  {
-    name: 'clusterrole-aggregation-controller',
-    alias: 'clusterrole-aggregation',
-    byDefault: 'on',
-  },
+  { name: 'clusterrole-aggregation-controller', alias: 'clusterrole-aggregation', byDefault: 'on' },
   { name: 'serviceaccount-controller', alias: 'serviceaccount', byDefault: 'on' },
   {
     name: 'root-ca-certificate-publisher-controller',
     alias: 'root-ca-cert-publisher',
     byDefault: 'on',
   },
-  {
-    name: 'serviceaccount-token-controller',
-    alias: 'serviceaccount-token',
-    byDefault: 'on',
-  },
+  { name: 'serviceaccount-token-controller', alias: 'serviceaccount-token', byDefault: 'on' },
   {
     name: 'validatingadmissionpolicy-status-controller',
     alias: 'validatingadmissionpolicy-status',
@@ -41,11 +33,7 @@ const selectable = [
   { name: 'default-service-controller', alias: 'default-service', byDefault: 'on' },
   { name: 'identity-lease-controller', alias: 'identity-lease', byDefault: 'on' },
   { name: 'legacy-token-tracking-controller', alias: 'legacy-token-tracking', byDefault: 'on' },
-  {
-    name: 'persistentvolumeclaim-protection-controller',
-    alias: 'pvc-protection',
-    byDefault: 'on',
-  },
+  { name: 'persistentvolumeclaim-protection-controller', alias: 'pvc-protection', byDefault: 'on' },
   { name: 'persistentvolume-protection-controller', alias: 'pv-protection', byDefault: 'on' },
   { name: 'resourcequota-controller', alias: 'resourcequota', byDefault: 'on' },
   // Effective only if MultiCIDRServiceAllocator is on.

@@ -203,11 +203,7 @@ const logFlags = flagsIn('Logs', {
     only: 'log lines do not name source files; use -v',
     help: 'Verbosity per source file; not supported.',
   },
-  v: {
-    type: 'level',
-    shorthand: 'v',
-    help: 'Verbosity of the log.',
-  },
+  v: { type: 'level', shorthand: 'v', help: 'Verbosity of the log.' },
   'enable-logs-handler': {
     group: 'Misc',
     after: 'cloud-provider',

@@ -117,10 +117,7 @@ const tlsFlags = flagsIn('Secure serving', {
     type: 'each',
     help: 'Certificate and key files selected by SNI: cert.crt,cert.key, optionally followed by :*.example.com,example.com to override the names in the certificate. May be repeated; exact names take precedence over wildcards.',
   },
-  'disable-http2-serving': {
-    type: 'bool',
-    help: 'Serve HTTP/1.1 only.',
-  },
+  'disable-http2-serving': { type: 'bool', help: 'Serve HTTP/1.1 only.' },
 });
 
 /** Flags of the listener. */

@@ -99,11 +99,7 @@ const etcdFlags = flagsIn('Storage', {
     type: 'list',
     help: 'Built-in resources stored in a separate etcd: group/resource#servers, with servers separated by semicolons, as /events#http://a:2379;http://b:2379.',
   },
-  'etcd-prefix': {
-    type: 'string',
-    default: '/registry',
-    help: 'Prefix of all keys in etcd.',
-  },
+  'etcd-prefix': { type: 'string', default: '/registry', help: 'Prefix of all keys in etcd.' },
   'etcd-cafile': {
     type: 'string',
     file: 'certificates',

@@ -172,10 +172,7 @@ class RangeRecorder implements NumberRecorder {
       const changed = change(bitmap, bits);
       if (changed === undefined || changed.bytes.equals(bitmap.bytes)) return;
       const value = encodeStored(
-        asApiObject({
-          ...object,
-          data: changed.bytes.toString('base64'),
-        }),
+        asApiObject({ ...object, data: changed.bytes.toString('base64') }),
       );
       const expect = record.modRevision;
       const { ok } = await storing(() => store.put({ key, value, expect }));

@@ -226,9 +226,7 @@ function removalOf(
     resource = '',
     namespace = '',
     name: parent = '',
-  } = {
-    ...record.spec?.parentRef,
-  };
+  } = { ...record.spec?.parentRef };
   if (parentKey(record) === undefined) {
     const shown = `&ParentReference{Group:${group},Resource:${resource},Namespace:${namespace},Name:${parent},}`;
     return {

@@ -43,9 +43,7 @@ interface Removal {
  */
 export async function evictionEndpoint(call: ApiCall): Promise<void> {
   const { context, target } = call;
-  const request = await virtualRequest(call, 'policy.v1.Eviction', {
-    alike: 'policy/v1beta1',
-  });
+  const request = await virtualRequest(call, 'policy.v1.Eviction', { alike: 'policy/v1beta1' });
   const { object, options } = request;
   await recordFields(call, request, request.body);
   const admission = virtualAdmission(call, request);

@@ -81,10 +81,7 @@ describe('authentication', () => {
         throw new Error('not mine');
       },
     };
-    const all = createAuthentication({
-      authenticators: [byToken, slow, admin],
-      anonymous: true,
-    });
+    const all = createAuthentication({ authenticators: [byToken, slow, admin], anonymous: true });
     await expect(all(exchangeWith('Bearer own'))).resolves.toMatchObject({
       groups: ['system:masters', 'system:authenticated'],
     });

@@ -33,11 +33,7 @@ import {
   tokenLengthMax,
 } from './service-account-token.ts';
 
-const keyMessage = message({
-  id: one(1, text),
-  key: one(2, bytes),
-  isExcluded: one(3, boolean),
-});
+const keyMessage = message({ id: one(1, text), key: one(2, bytes), isExcluded: one(3, boolean) });
 const timestamp = message({ seconds: one(1, integer), nanos: one(2, integer) });
 const keysMessage = message({
   keys: many(1, nested(keyMessage)),

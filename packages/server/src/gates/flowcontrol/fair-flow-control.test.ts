@@ -376,11 +376,7 @@ describe('OPS-3: the cost of a request', () => {
       watches.add(infoOf({ verb: 'watch', name: '', namespace: '' })),
     );
     const write = { verb: 'update' };
-    expect(estimateOf(write, { watches })).toEqual({
-      initialSeats: 1,
-      finalSeats: 5,
-      lingerMs: 5,
-    });
+    expect(estimateOf(write, { watches })).toEqual({ initialSeats: 1, finalSeats: 5, lingerMs: 5 });
     // The same amount of work with fewer seats and more time.
     expect(estimateOf(write, { watches, seatsMax: 2 })).toEqual({
       initialSeats: 1,

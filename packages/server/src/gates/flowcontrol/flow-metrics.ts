@@ -464,10 +464,7 @@ export class KindUsage {
   readonly #waiting: { readonly readOnly: TimeAtCounts; readonly mutating: TimeAtCounts };
 
   constructor(nowMs: number) {
-    const pair = () => ({
-      readOnly: new TimeAtCounts(nowMs),
-      mutating: new TimeAtCounts(nowMs),
-    });
+    const pair = () => ({ readOnly: new TimeAtCounts(nowMs), mutating: new TimeAtCounts(nowMs) });
     this.#executing = pair();
     this.#waiting = pair();
   }

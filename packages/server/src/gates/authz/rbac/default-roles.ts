@@ -62,16 +62,8 @@ function enabled({ features }: RuleBuilder, all: readonly FeatureRules[]): reado
 
 function componentRules({ rule, urls }: RuleBuilder): readonly FeatureRules[] {
   return [
-    {
-      gates: ['ComponentFlagz'],
-      role: 'system:monitoring',
-      rules: [urls('/flagz')],
-    },
-    {
-      gates: ['ComponentStatusz'],
-      role: 'system:monitoring',
-      rules: [urls('/statusz')],
-    },
+    { gates: ['ComponentFlagz'], role: 'system:monitoring', rules: [urls('/flagz')] },
+    { gates: ['ComponentStatusz'], role: 'system:monitoring', rules: [urls('/statusz')] },
     {
       gates: ['MultiCIDRServiceAllocator'],
       role: 'system:node-proxier',
@@ -213,10 +205,7 @@ export function defaultRbac(dialect: Dialect, features?: Features): DefaultRbac 
     ...certificateRoles(words),
   ];
   const roles = [
-    ...own.map((role) => ({
-      ...role,
-      rules: [...role.rules, ...featureRules(words, role.name)],
-    })),
+    ...own.map((role) => ({ ...role, rules: [...role.rules, ...featureRules(words, role.name)] })),
     ...controllers.map(([name, rules]) => ({ name: `system:controller:${name}`, rules })),
   ];
   const system = dialect.systemNamespace('system');
