@@ -316,10 +316,7 @@ const pageSize = '500';
  */
 export async function* listPages(
   client: ApiClient,
-  options: {
-    readonly path: string;
-    readonly query: Readonly<Record<string, string | undefined>>;
-  },
+  options: { readonly path: string; readonly query: Readonly<Record<string, string | undefined>> },
 ): AsyncGenerator<JsonObject> {
   let token: string | undefined;
   do {

@@ -48,13 +48,9 @@ const tokensPerStep = 2_000;
  * The tokens of an expression, including its end, and the issues, in steps (TRUST-2). The parser
  * checks the range of numbers. Throws `LexError` for an invalid literal.
  */
-export function* tokenize(text: string): Generator<
-  void,
-  {
-    readonly tokens: readonly Token[];
-    readonly issues: readonly Issue[];
-  }
-> {
+export function* tokenize(
+  text: string,
+): Generator<void, { readonly tokens: readonly Token[]; readonly issues: readonly Issue[] }> {
   const tokens: Token[] = [];
   const issues: Issue[] = [];
   let at = 0;

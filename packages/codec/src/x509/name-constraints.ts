@@ -77,10 +77,7 @@ function textProblem(kind: keyof typeof textNames, content: Buffer): string | un
 export function parseNameConstraints(
   value: Buffer,
   budget?: WorkBudget,
-): {
-  readonly constraints: NameConstraints;
-  readonly unhandled: boolean;
-} {
+): { readonly constraints: NameConstraints; readonly unhandled: boolean } {
   const what = 'name constraints';
   const lists = childrenOf(readSequence(value, budget), { tags: /^(a0|a1|a0 a1)$/, what });
   if (lists.every(({ children }) => children.length === 0)) {

@@ -27,9 +27,7 @@ function createSummary(options: {
   readonly quantiles: readonly number[];
   readonly maxAgeMs: number;
   readonly now: () => number;
-}): Summary & {
-  samples(): readonly (readonly [suffix: string, labels: string, value: number])[];
-} {
+}): Summary & { samples(): readonly (readonly [suffix: string, labels: string, value: number])[] } {
   const partMs = options.maxAgeMs / parts;
   const counts = Array.from({ length: parts }, () => new Uint32Array(classes));
   let currentPart = Math.floor(options.now() / partMs);

@@ -109,11 +109,7 @@ class Feeder {
   readonly #run = (): void => this.run();
 
   constructor(
-    options: {
-      readonly gzip: Gzip;
-      readonly pieces: Iterable<BodyPiece>;
-      readonly clock: Clock;
-    },
+    options: { readonly gzip: Gzip; readonly pieces: Iterable<BodyPiece>; readonly clock: Clock },
     onError: (error: unknown) => void,
   ) {
     this.#gzip = options.gzip;
@@ -268,11 +264,7 @@ export async function sendEntry(
 /** A large entry in the request's version and encoding, made in steps (TRUST-2). */
 async function largeBody(
   call: ApiCall,
-  of: {
-    readonly entry: Entry;
-    readonly transform: Transform | undefined;
-    readonly pace: Pace;
-  },
+  of: { readonly entry: Entry; readonly transform: Transform | undefined; readonly pace: Pace },
 ): Promise<ResponseBody> {
   const { entry, transform, pace } = of;
   const { rendering } = call;

@@ -93,10 +93,7 @@ const workers = 4;
  * changes, not periodically.
  */
 export async function startFlowDefaults(
-  options: ControllerTools & {
-    readonly defs: FlowDefs;
-    readonly dialect: Dialect;
-  },
+  options: ControllerTools & { readonly defs: FlowDefs; readonly dialect: Dialect },
 ): Promise<Controller> {
   const { defs, dialect, caches, writer, clock } = options;
   const annotation = autoUpdateAnnotation(dialect);

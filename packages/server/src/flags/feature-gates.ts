@@ -99,10 +99,7 @@ function entriesAt(minor: number): ReadonlyMap<string, GateEntry> {
 export function readFeatureGates(
   pairs: readonly string[],
   { emulatedMinor = currentMinor }: { readonly emulatedMinor?: number | undefined } = {},
-): {
-  readonly gates: FeatureGates;
-  readonly warnings: readonly string[];
-} {
+): { readonly gates: FeatureGates; readonly warnings: readonly string[] } {
   const entries = entriesAt(emulatedMinor);
   const set = new Map<string, boolean>();
   const settings = pairs

@@ -196,11 +196,7 @@ export interface KeyShown {
  */
 export function preconditionFailed(
   target: Target,
-  mismatch: {
-    expected: string;
-    actual: string;
-    what: 'UID' | 'ResourceVersion';
-  } & KeyShown,
+  mismatch: { expected: string; actual: string; what: 'UID' | 'ResourceVersion' } & KeyShown,
 ): Error {
   const { what, expected, actual, dryRun, store } = mismatch;
   const prefix = target.def.storage.prefix.replace(/\/$/, '');

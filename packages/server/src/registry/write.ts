@@ -530,11 +530,7 @@ async function behindView(
   registry: Registry,
   plan: CreatePlan | UpdatePlan,
   view: ObjectView,
-  of: {
-    readonly object: ApiObject;
-    readonly before: Before;
-    readonly pace: Pace | undefined;
-  },
+  of: { readonly object: ApiObject; readonly before: Before; readonly pace: Pace | undefined },
 ): Promise<ApiObject> {
   const { object, before, pace } = of;
   const whole = await runAtPace(cloneJsonSteps(before.live), pace);

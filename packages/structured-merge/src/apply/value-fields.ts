@@ -103,11 +103,7 @@ function addMember(
     name,
     value,
     below,
-  }: {
-    readonly name: string;
-    readonly value: JsonValue;
-    readonly below: FieldNode | undefined;
-  },
+  }: { readonly name: string; readonly value: JsonValue; readonly below: FieldNode | undefined },
 ): void {
   const isEmpty = value === null || (isObject(value) && isEmptyObject(value));
   const node = isEmpty || !map.fields.has(name) ? asMember(below) : below;

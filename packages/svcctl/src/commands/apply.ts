@@ -243,11 +243,7 @@ interface AppliedEdit {
 /** Stores an edited configuration, unless it equals the original, and reports it. */
 async function setApplied(
   session: Session,
-  edit: {
-    readonly annotation: string;
-    readonly item: JsonObject;
-    readonly original: AppliedEdit;
-  },
+  edit: { readonly annotation: string; readonly item: JsonObject; readonly original: AppliedEdit },
 ): Promise<void> {
   const { annotation, original } = edit;
   const item = await recorded(session, withFieldsOf(original.object, edit.item));

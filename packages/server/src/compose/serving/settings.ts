@@ -240,9 +240,7 @@ export const servingFeature: Feature<typeof servingFlags, ServingSettings, DataD
 };
 
 /** Generated certificates are in the data directory. */
-type DataDirectoryFlag = {
-  readonly 'data-dir': { readonly type: 'string' } & FlagDefinition;
-};
+type DataDirectoryFlag = { readonly 'data-dir': { readonly type: 'string' } & FlagDefinition };
 
 function checkPlainHttp(values: Values, specifiedFlags: ReadonlySet<string>): void {
   const port = values['plain-http-port'];
