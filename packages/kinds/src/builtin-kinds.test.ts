@@ -8,15 +8,9 @@ import {
 import { decodeTyped, resolved, type Schema } from '@wheelhouse/schema';
 import { describe, expect, test } from 'vitest';
 import { builtinKinds } from './builtin-kinds.ts';
-import type { ResourceDef, StrategyContext } from './resource-def.ts';
+import { plainContext } from './kind.suite.ts';
+import type { ResourceDef } from './resource-def.ts';
 import { foundErrors, runPreparation } from './rules/checks.ts';
-
-const context: StrategyContext = {
-  user: { name: 'tester', uid: '', groups: [], extra: {} },
-  nowMs: Date.UTC(2030, 0, 1),
-  dryRun: false,
-  subresource: '',
-};
 
 /** Paths of members that the schema does not have. */
 function unknownMembers(value: JsonValue | undefined, schema: Schema, path = ''): string[] {
@@ -41,7 +35,7 @@ function created(def: ResourceDef): ApiObject {
   const object = decodeTyped(version.schema)(def.example?.() as JsonValue) as ApiObject;
   version.defaults?.(object);
   const stored = version.toStorage?.(object) ?? object;
-  runPreparation(def.strategy.prepareForCreate?.(context, stored));
+  runPreparation(def.strategy.prepareForCreate?.(plainContext, stored));
   return stored;
 }
 
@@ -73,10 +67,10 @@ describe.each(dialectNames)('built-in kinds in dialect %s', (name) => {
       expect(unknownMembers(example, version.schema)).toEqual([]);
       expect(def.strategy.validateName(example.metadata.name ?? '')).toEqual([]);
       const stored = created(def);
-      expect(foundErrors(def.strategy.validateCreate?.(context, stored))).toEqual([]);
+      expect(foundErrors(def.strategy.validateCreate?.(plainContext, stored))).toEqual([]);
       const again = structuredClone(stored);
-      runPreparation(def.strategy.prepareForUpdate?.(context, again, stored));
-      expect(foundErrors(def.strategy.validateUpdate?.(context, again, stored))).toEqual([]);
+      runPreparation(def.strategy.prepareForUpdate?.(plainContext, again, stored));
+      expect(foundErrors(def.strategy.validateUpdate?.(plainContext, again, stored))).toEqual([]);
       expect(again).toEqual(stored);
     },
   );
@@ -88,7 +82,7 @@ describe.each(dialectNames)('built-in kinds in dialect %s', (name) => {
       for (const version of def.versions.filter(({ served }) => served)) {
         const shown = version.fromStorage?.(structuredClone(stored)) ?? structuredClone(stored);
         for (const column of version.columns ?? []) {
-          expect(column.cell(shown, context.nowMs), column.name).toBeDefined();
+          expect(column.cell(shown, plainContext.nowMs), column.name).toBeDefined();
         }
         const before = structuredClone(shown);
         version.defaults?.(shown);
@@ -114,9 +108,11 @@ describe.each(dialectNames)('built-in kinds in dialect %s', (name) => {
       };
       version.defaults?.(object);
       const stored = version.toStorage?.(object) ?? object;
-      runPreparation(def.strategy.prepareForCreate?.(context, stored));
-      expect(Array.isArray(foundErrors(def.strategy.validateCreate?.(context, stored)))).toBe(true);
-      for (const column of version.columns ?? []) column.cell(stored, context.nowMs);
+      runPreparation(def.strategy.prepareForCreate?.(plainContext, stored));
+      expect(Array.isArray(foundErrors(def.strategy.validateCreate?.(plainContext, stored)))).toBe(
+        true,
+      );
+      for (const column of version.columns ?? []) column.cell(stored, plainContext.nowMs);
     },
   );
 });

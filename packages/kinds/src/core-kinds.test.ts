@@ -1,15 +1,7 @@
 import { humanDuration, type JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { createErrors, decoded, kindOf, updateErrors } from './kind.suite.ts';
-import type { StrategyContext } from './resource-def.ts';
+import { createErrors, decoded, kindOf, plainContext, updateErrors } from './kind.suite.ts';
 import { runPreparation } from './rules/checks.ts';
-
-const context: StrategyContext = {
-  user: { name: 'tester', uid: '', groups: [], extra: {} },
-  nowMs: Date.UTC(2030, 0, 1),
-  dryRun: false,
-  subresource: '',
-};
 
 const badKey =
   "Invalid value: \"a b\": a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
@@ -118,14 +110,14 @@ describe('defaults', () => {
   test('a new Namespace is active, labeled with its name, and has a finalizer', () => {
     const object = decoded(kindOf('Namespace'), {});
     const { strategy } = kindOf('Namespace');
-    runPreparation(strategy.prepareForCreate?.(context, object));
+    runPreparation(strategy.prepareForCreate?.(plainContext, object));
     expect(object).toMatchObject({
       metadata: { labels: { 'svc.io/metadata.name': 'x' } },
       spec: { finalizers: ['svc'] },
       status: { phase: 'Active' },
     });
     expect(strategy.mayRemove?.(object)).toBe(false);
-    expect(strategy.beforeDelete?.(context, object)).toBe('finalize');
+    expect(strategy.beforeDelete?.(plainContext, object)).toBe('finalize');
     expect(object['status']).toMatchObject({ phase: 'Terminating' });
   });
 
@@ -133,7 +125,7 @@ describe('defaults', () => {
     const spec = { replicas: 1, selector: {}, template: {} };
     const old = decoded(kindOf('Deployment'), { spec });
     const { strategy } = kindOf('Deployment');
-    runPreparation(strategy.prepareForCreate?.(context, old));
+    runPreparation(strategy.prepareForCreate?.(plainContext, old));
     expect(old.metadata.generation).toBe(1);
     const next = decoded(kindOf('Deployment'), {
       spec: { ...spec, replicas: 5 },
@@ -141,11 +133,13 @@ describe('defaults', () => {
     });
     next.metadata.generation = 1;
     const status = structuredClone(next);
-    runPreparation(strategy.prepareForUpdate?.({ ...context, subresource: 'status' }, status, old));
+    runPreparation(
+      strategy.prepareForUpdate?.({ ...plainContext, subresource: 'status' }, status, old),
+    );
     expect(status['spec']).toEqual(old['spec']);
     expect(status['status']).toEqual({ replicas: 1 });
     expect(status.metadata.generation).toBe(1);
-    runPreparation(strategy.prepareForUpdate?.(context, next, old));
+    runPreparation(strategy.prepareForUpdate?.(plainContext, next, old));
     expect(next['status']).toEqual(old['status']);
     expect(next.metadata.generation).toBe(2);
   });

@@ -33,6 +33,9 @@ function contextOf({ subresource = '', user = {} }: HarnessOptions): StrategyCon
   return { user: whole, nowMs, dryRun: false, subresource };
 }
 
+/** The context of a write without a subresource. */
+export const plainContext = contextOf({});
+
 /** The first built-in kind of a name. */
 export function kindOf(kind: string): ResourceDef {
   const found = defs.find((def) => def.kind === kind);
@@ -83,9 +86,8 @@ const lines = (errors: readonly { field: string; message: string }[]): string[] 
 /** The errors of a new object, as `field: message`. */
 export function createErrors(def: ResourceDef, body: JsonObject): string[] {
   const object = decoded(def, body);
-  const context = contextOf({});
-  runPreparation(def.strategy.prepareForCreate?.(context, object));
-  return lines(foundErrors(def.strategy.validateCreate?.(context, object)));
+  runPreparation(def.strategy.prepareForCreate?.(plainContext, object));
+  return lines(foundErrors(def.strategy.validateCreate?.(plainContext, object)));
 }
 
 /** The errors of a change of `body` by the mutation. */

@@ -2,7 +2,7 @@ import { type ApiObject, dialectOf, type JsonObject, type JsonValue } from '@whe
 import { decodeTyped, settleEmpty } from '@wheelhouse/schema';
 import { expect, test } from 'vitest';
 import { builtinKinds } from '../builtin-kinds.ts';
-import type { StrategyContext } from '../resource-def.ts';
+import { plainContext } from '../kind.suite.ts';
 import { foundErrors, foundWarnings, runPreparation } from './checks.ts';
 
 /**
@@ -10,13 +10,6 @@ import { foundErrors, foundWarnings, runPreparation } from './checks.ts';
  */
 
 const defs = builtinKinds(dialectOf('kubernetes'));
-
-const context: StrategyContext = {
-  user: { name: 'tester', uid: '', groups: [], extra: {} },
-  nowMs: Date.UTC(2030, 0, 1),
-  dryRun: false,
-  subresource: '',
-};
 
 const defOf = (kind: string) => {
   const def = defs.find((candidate) => candidate.kind === kind && candidate.group !== 'extensions');
@@ -55,7 +48,7 @@ export function created(object: JsonObject): ApiObject {
   const decoded = defaulted(object);
   const schema = def.versions[0]?.schema;
   if (schema !== undefined) settleEmpty(schema, decoded);
-  runPreparation(def.strategy.prepareForCreate?.(context, decoded));
+  runPreparation(def.strategy.prepareForCreate?.(plainContext, decoded));
   return decoded;
 }
 
@@ -73,13 +66,13 @@ const messagesOf = (errors: readonly { field: string; message: string }[]) =>
 /** The errors of creating an object. */
 export function createErrors(object: JsonObject): string[] {
   const { strategy } = defOf(String(object['kind']));
-  return messagesOf(foundErrors(strategy.validateCreate?.(context, created(object))));
+  return messagesOf(foundErrors(strategy.validateCreate?.(plainContext, created(object))));
 }
 
 /** The errors of changing an object that `created` returned. */
 export function updateErrors(old: ApiObject, next: JsonObject, subresource = ''): string[] {
   const { strategy } = defOf(String(old['kind']));
-  const at = { ...context, subresource };
+  const at = { ...plainContext, subresource };
   const object = defaulted(next);
   object.metadata = { ...structuredClone(old.metadata), ...object.metadata };
   runPreparation(strategy.prepareForUpdate?.(at, object, old));
@@ -92,7 +85,7 @@ export function updated(old: ApiObject, next: JsonObject, subresource = ''): Api
   object.metadata = { ...structuredClone(old.metadata), ...object.metadata };
   runPreparation(
     defOf(String(old['kind'])).strategy.prepareForUpdate?.(
-      { ...context, subresource },
+      { ...plainContext, subresource },
       object,
       old,
     ),
@@ -106,7 +99,7 @@ export function createWarnings(object: JsonObject): string[] {
   const warnings: string[] = [];
   const decoded = defaulted(object);
   runPreparation(
-    strategy.prepareForCreate?.({ ...context, warn: (text) => warnings.push(text) }, decoded),
+    strategy.prepareForCreate?.({ ...plainContext, warn: (text) => warnings.push(text) }, decoded),
   );
   return [...warnings, ...foundWarnings(strategy.warnings?.(decoded, undefined))];
 }
