@@ -95,6 +95,8 @@ class TreeReader {
   readonly #lines: LineCounter;
   readonly #limits: YamlLimits;
   readonly #duplicates: string[] = [];
+  /** The keys of maps that have others than texts, as Go prints them: `1` is not `"1"`. */
+  readonly #typedKeys = new WeakMap<JsonObject, Set<string>>();
   readonly #aliasesOpen = new Set<string>();
   readonly #anchors = new Map<string, ParsedNode>();
   #nodes = 0;
@@ -217,13 +219,28 @@ class TreeReader {
         yield* this.#merge(result, value);
         continue;
       }
-      const name = yield* this.#key(key);
+      const own = yield* this.#key(key);
       // Duplicates inside the value are reported first, as in kube-apiserver.
       const member = yield* this.#value(value);
-      if (typeof name !== 'string') throw unsupportedKey(name, member);
-      if (Object.hasOwn(result, name)) this.#duplicate(value ?? key, name);
-      setMember(result, name, member);
+      if (typeof own === 'object' && 'type' in own) throw unsupportedKey(own, member);
+      if (this.#isRepeated(result, own)) this.#duplicate(value ?? key, own);
+      setMember(result, typeof own === 'string' ? own : own.name, member);
     }
+  }
+
+  /** Whether a map has a key, which is noted. */
+  #isRepeated(result: JsonObject, key: string | TypedKey): boolean {
+    const isText = typeof key === 'string';
+    let keys = this.#typedKeys.get(result);
+    if (keys === undefined) {
+      if (isText) return Object.hasOwn(result, key);
+      keys = new Set(Object.keys(result).map((name) => JSON.stringify(name)));
+      this.#typedKeys.set(result, keys);
+    }
+    const shown = isText ? JSON.stringify(key) : key.shown;
+    if (keys.has(shown)) return true;
+    keys.add(shown);
+    return false;
   }
 
   /** Adds the members of a map, or of each map in a list, in which earlier maps win. */
@@ -255,7 +272,7 @@ class TreeReader {
   }
 
   /** Returns a key, converted to a string: `on:` becomes `true`, `1:` becomes `1`. */
-  *#key(node: ParsedNode | null): Generator<void, string | UnsupportedKey> {
+  *#key(node: ParsedNode | null): Generator<void, string | TypedKey | UnsupportedKey> {
     if (!isScalar(node)) return keyText(yield* this.#value(node));
     this.#count();
     if (this.#nodes % nodesPerStep === 0) yield;
@@ -276,12 +293,12 @@ class TreeReader {
   }
 
   /** Records a duplicate key with the line on which its value starts, as in kube-apiserver. */
-  #duplicate(node: ParsedNode | null, name: string): void {
+  #duplicate(node: ParsedNode | null, key: string | TypedKey): void {
     if (this.#duplicates.length >= duplicatesMax) return;
     const line = node === null ? 0 : this.#lineOf(node);
-    this.#duplicates.push(
-      `line ${line}: key ${JSON.stringify(truncateText(name, shownPathMax))} already set in map`,
-    );
+    const shown =
+      typeof key === 'string' ? JSON.stringify(truncateText(key, shownPathMax)) : key.shown;
+    this.#duplicates.push(`line ${line}: key ${shown} already set in map`);
   }
 
   #lineOf(node: { range?: readonly number[] | null | undefined }): number {
@@ -319,6 +336,13 @@ const isFloat = (value: JsonValue, text: string): boolean =>
 
 const writtenAsFloat = /^(?![-+]?0x).*[.e]/i;
 
+/** A key that is no text, but becomes one. */
+interface TypedKey {
+  readonly name: string;
+  /** The key as Go prints it. */
+  readonly shown: string;
+}
+
 /** A key that has no text. */
 interface UnsupportedKey {
   readonly type: string;
@@ -339,7 +363,7 @@ function unsupportedKey({ type, shown }: UnsupportedKey, value: JsonValue): Yaml
  * map.
  * @param text the key as written
  */
-function keyText(value: JsonValue, text = ''): string | UnsupportedKey {
+function keyText(value: JsonValue, text = ''): string | TypedKey | UnsupportedKey {
   if (typeof value === 'string') return value;
   if (value === null) return { type: '%!s(<nil>)', shown: '<nil>' };
   if (typeof value === 'object') {
@@ -348,7 +372,8 @@ function keyText(value: JsonValue, text = ''): string | UnsupportedKey {
   if (typeof value === 'bigint' && value > int64Max) {
     return { type: 'uint64', shown: `0x${value.toString(16)}` };
   }
-  return typeof value === 'number' && isFloat(value, text) ? floatKey(value) : String(value);
+  const isFloatKey = typeof value === 'number' && isFloat(value, text);
+  return { name: isFloatKey ? floatKey(value) : String(value), shown: goSyntax(value) };
 }
 
 /** Prints a float as a key: the shortest text that has the same value in single precision. */

@@ -116,6 +116,14 @@ describe('decoding YAML', () => {
       duplicates: [],
       repeated: ['line 4: key "c" already set in map', 'line 5: key "a" already set in map'],
     });
+    // A number is another key than its text, although both become the same member.
+    expect(
+      (await decoded('a: 0\n1: 1\n"1": 2\n0x1: 3\n"1": 4\nyes: 5\ntrue: 6\n')).repeated,
+    ).toEqual([
+      'line 4: key 1 already set in map',
+      'line 5: key "1" already set in map',
+      'line 7: key true already set in map',
+    ]);
   });
 
   test.each([

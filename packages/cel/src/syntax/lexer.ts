@@ -25,7 +25,6 @@ const opening = /[bB]?[rR]?("""|'''|"|')/y;
 const operator = /&&|\|\||==|!=|<=|>=|[-+*/%<>!?:.,()[\]{}]/y;
 /** Half of an operator, and the text in place of the other half. */
 const half = /[&|=][\s\S]?/uy;
-const uint64Max = 2n ** 64n - 1n;
 /** Stands for an integer that exceeds all types. */
 const hugeValue = 2n ** 64n;
 
@@ -117,7 +116,6 @@ function numberToken(text: string, at: number): Token {
   const isHuge = text.length > 23 && hugeInteger.test(text);
   if (/[uU]$/.test(text)) {
     const uint = isHuge ? hugeValue : BigInt(text.slice(0, -1));
-    if (uint > uint64Max) throw new LexError(at, 'invalid uint literal');
     return { kind: 'literal', text, at, value: { uint } };
   }
   const isInteger = /^(?:0x|\d+$)/.test(text);

@@ -1,4 +1,4 @@
-import { itemAt, runInOnePiece } from '@wheelhouse/machinery';
+import { appendAll, itemAt, runInOnePiece } from '@wheelhouse/machinery';
 import { codePointCount } from '@wheelhouse/schema';
 import { CelCompileError, type Issue, nowhere } from '../issues.ts';
 import { inPasses, type Pass, passFor } from '../passes.ts';
@@ -37,7 +37,9 @@ export function parse(source: string, options: MacroOptions = {}): Expr {
  * grammar of CEL, including optional syntax. Throws `CelCompileError` with positions.
  */
 export function* parseSteps(source: string, options: MacroOptions): Generator<void, Expr> {
-  let issues: readonly Issue[] = [];
+  const issues: Issue[] = [];
+  // A part may be parsed again in a further pass.
+  const reported = new Map<number, string>();
   try {
     const size = source.length > sizeMax ? codePointCount(source) : 0;
     if (size > sizeMax) {
@@ -45,20 +47,17 @@ export function* parseSteps(source: string, options: MacroOptions): Generator<vo
       throw new LexError(nowhere, `expression code point size exceeds limit: ${limit}`);
     }
     const lexed = yield* tokenize(source);
-    issues = lexed.issues;
+    appendAll(issues, lexed.issues);
     const pass = passFor<number, Parsed>(source);
-    const parser = new Parser(lexed.tokens, { macros: options, pass });
+    const parser = new Parser(lexed.tokens, { macros: options, pass, reported });
     const expr = yield* inPasses(pass, () => parser.whole());
-    if (issues.length === 0) return expr;
+    if (issues.length === 0 && reported.size === 0) return expr;
   } catch (error) {
-    throw asCompileError(error, source, issues);
+    if (!(error instanceof LexError)) throw error;
+    issues.push(error.issue);
   }
+  for (const [at, message] of reported) issues.push({ at, message });
   throw new CelCompileError(source, issues);
-}
-
-function asCompileError(error: unknown, source: string, before: readonly Issue[]): unknown {
-  if (!(error instanceof LexError)) return error;
-  return new CelCompileError(source, [...before, error.issue]);
 }
 
 const levels: readonly ReadonlyMap<string, string>[] = [
@@ -105,19 +104,29 @@ class Parser {
   #depth = 0;
   /** The height of the tree that was parsed last. */
   #height = 0;
+  /** Problems by their positions, besides the one at which the parser stops. */
+  readonly #reported: Map<number, string>;
+  /** What may follow the current expression, for each construct around it. */
+  #closings: string[] = [];
 
   constructor(
     tokens: readonly Token[],
-    options: { readonly macros: MacroOptions; readonly pass: Pass<number, Parsed> | undefined },
+    options: {
+      readonly macros: MacroOptions;
+      readonly pass: Pass<number, Parsed> | undefined;
+      readonly reported: Map<number, string>;
+    },
   ) {
     this.#tokens = tokens;
     this.#macros = options.macros;
     this.#pass = options.pass;
+    this.#reported = options.reported;
   }
 
   whole(): Expr {
     this.#next = 0;
     this.#depth = 0;
+    this.#closings = [];
     const expr = this.#expression();
     if (this.#peek().kind !== 'end') this.#unexpected('<EOF>');
     return expr;
@@ -138,22 +147,28 @@ class Parser {
     return token.text === text && token.kind !== 'literal' && token.kind !== 'end';
   }
 
-  #isOver(): boolean {
-    return this.#peek().kind === 'end';
-  }
-
   #accept(text: string): Token | undefined {
     return this.#is(text) ? this.#take() : undefined;
   }
 
   #expect(text: string): Token {
-    if (!this.#is(text)) this.#unexpected(text);
+    if (!this.#is(text)) this.#unexpected(`'${text}'`);
     return this.#take();
   }
 
-  #unexpected(expected?: string): never {
+  /** @param expected the expected tokens; absent for an operand */
+  #unexpected(...expected: readonly string[]): never {
     const at = this.#next;
-    throw new LexError(this.#peek().at, syntaxError(this.#tokens, { at, expected }));
+    const closing = this.#closings.at(-1);
+    throw new LexError(this.#peek().at, syntaxError(this.#tokens, { at, expected, closing }));
+  }
+
+  /** Parses an expression that these tokens may follow. */
+  #inside(closing: string, parsePart = () => this.#expression()): Expr {
+    this.#closings.push(closing);
+    const expr = parsePart();
+    this.#closings.pop();
+    return expr;
   }
 
   /** Parses a part at the current token, unless an earlier pass has. */
@@ -194,7 +209,7 @@ class Parser {
     let expr = condition;
     if (mark !== undefined) {
       let height = this.#height;
-      const yes = this.#binary(0);
+      const yes = this.#inside(':', () => this.#binary(0));
       height = Math.max(height, this.#height);
       this.#expect(':');
       const no = this.#expression();
@@ -250,7 +265,7 @@ class Parser {
     const token = this.#peek();
     this.#height = 0;
     if (this.#accept('(')) {
-      const inner = this.#expression();
+      const inner = this.#inside(')');
       this.#expect(')');
       return inner;
     }
@@ -265,7 +280,7 @@ class Parser {
     }
     if (token.text === 'null') return { kind: 'const', at: token.at, value: null };
     if (reserved.has(token.text)) {
-      throw new LexError(token.at, `reserved identifier: ${token.text}`);
+      this.#reported.set(token.at, `reserved identifier: ${token.text}`);
     }
     if (token.text === 'in') this.#unexpected();
     return this.#named(token.text, token.at);
@@ -275,8 +290,9 @@ class Parser {
   #absolute(dot: Token): Expr {
     const token = this.#take();
     const { kind, text, at } = token;
-    if (kind === 'name' && reserved.has(text))
-      throw new LexError(dot.at, `reserved identifier: ${text}`);
+    if (kind === 'name' && reserved.has(text)) {
+      this.#reported.set(dot.at, `reserved identifier: ${text}`);
+    }
     if (kind === 'name' && !keywords.has(text) && !text.startsWith('`'))
       return this.#named(`.${text}`, at);
     throw noName(token, '.');
@@ -290,14 +306,18 @@ class Parser {
     const at = sign?.at ?? token.at;
     if (typeof value === 'bigint') {
       const integer = sign === undefined ? value : -value;
-      if (BigInt.asIntN(64, integer) !== integer) throw new LexError(at, 'invalid int literal');
+      if (BigInt.asIntN(64, integer) !== integer) this.#reported.set(at, 'invalid int literal');
       return { kind: 'const', at, value: integer };
     }
     if (typeof value === 'number') {
-      if (!Number.isFinite(value)) throw new LexError(at, 'invalid double literal');
+      if (!Number.isFinite(value)) this.#reported.set(at, 'invalid double literal');
       return { kind: 'const', at, value: sign === undefined ? value : -value };
     }
     if (sign !== undefined) this.#unexpected();
+    if (typeof value === 'object' && value !== null && 'uint' in value) {
+      const isInRange = BigInt.asUintN(64, value.uint) === value.uint;
+      if (!isInRange) this.#reported.set(at, 'invalid uint literal');
+    }
     return { kind: 'const', at, value };
   }
 
@@ -315,7 +335,13 @@ class Parser {
   }
 
   #expanded(call: CallExpr): Expr {
-    return expandMacro(call, this.#macros);
+    try {
+      return expandMacro(call, this.#macros);
+    } catch (error) {
+      if (!(error instanceof LexError)) throw error;
+      this.#reported.set(error.issue.at, error.issue.message);
+      return call;
+    }
   }
 
   /** The arguments of a call on a target of the current height. */
@@ -324,7 +350,7 @@ class Parser {
     const { at } = this.#peek();
     let height = this.#height;
     while (!this.#is(')')) {
-      args.push(this.#expression());
+      args.push(this.#inside('),'));
       height = Math.max(height, this.#height);
       if (!this.#accept(',')) break;
       if (this.#is(')')) this.#unexpected();
@@ -350,38 +376,41 @@ class Parser {
     this.#next = end + 1;
     const fields: StructField[] = [];
     let height = 0;
-    this.#skipComma('}');
-    while (!this.#is('}')) {
+    for (let isMore = this.#isFirst('}'); isMore; isMore = this.#isMore('}')) {
       const optional = this.#accept('?') !== undefined;
-      const field = this.#take();
-      if (field.kind !== 'name') this.#unexpected();
+      const field = this.#peek();
+      if (field.kind !== 'name') this.#unexpected("'}'", "','", "'?'", 'IDENTIFIER');
+      this.#take();
       const { at: colon } = this.#expect(':');
-      fields.push({ at: colon, name: field.text, value: this.#expression(), optional });
+      fields.push({ at: colon, name: field.text, value: this.#inside('},'), optional });
       height = Math.max(height, this.#height);
-      if (!this.#accept(',')) break;
     }
     this.#expect('}');
     this.#rise(height, at);
     return { kind: 'struct', at: brace.at ?? at, name: full, fields };
   }
 
-  /** A comma may be all that is between two brackets. */
-  #skipComma(end: ']' | '}'): void {
-    const isEmpty = this.#is(',') && this.#tokens[this.#next + 1]?.text === end;
-    if (isEmpty) this.#take();
+  /** Whether an item follows an opening bracket; a comma may be all that does. */
+  #isFirst(end: ']' | '}'): boolean {
+    return this.#accept(',') === undefined && !this.#is(end);
+  }
+
+  /** Whether another item follows one; a comma may follow the last one. */
+  #isMore(end: ']' | '}'): boolean {
+    if (this.#is(end)) return false;
+    if (this.#accept(',') === undefined) this.#unexpected(`'${end}'`, "','");
+    return this.#is('?') || beginsOperand(this.#peek());
   }
 
   #list(): Expr {
     const { at } = this.#expect('[');
     const items: { value: Expr; optional: boolean }[] = [];
     let height = 0;
-    this.#skipComma(']');
-    while (!this.#is(']')) {
+    for (let isMore = this.#isFirst(']'); isMore; isMore = this.#isMore(']')) {
       const optional = this.#accept('?') !== undefined;
-      items.push({ value: this.#expression(), optional });
+      items.push({ value: this.#inside('],'), optional });
       height = Math.max(height, this.#height);
       if (items.length > itemsMax) throw new LexError(at, 'list literal has too many elements');
-      if (!this.#accept(',') || this.#isOver()) break;
     }
     this.#expect(']');
     this.#rise(height, at);
@@ -392,16 +421,14 @@ class Parser {
     const { at } = this.#expect('{');
     const entries: MapEntry[] = [];
     let height = 0;
-    this.#skipComma('}');
-    while (!this.#is('}')) {
+    for (let isMore = this.#isFirst('}'); isMore; isMore = this.#isMore('}')) {
       const optional = this.#accept('?') !== undefined;
-      const key = this.#expression();
+      const key = this.#inside(':');
       height = Math.max(height, this.#height);
       const colon = this.#expect(':');
-      entries.push({ at: colon.at, key, value: this.#expression(), optional });
+      entries.push({ at: colon.at, key, value: this.#inside('},'), optional });
       height = Math.max(height, this.#height);
       if (entries.length > itemsMax) throw new LexError(at, 'map literal has too many entries');
-      if (!this.#accept(',') || this.#isOver()) break;
     }
     this.#expect('}');
     this.#rise(height, at);
@@ -418,7 +445,7 @@ class Parser {
       if (bracket !== undefined) {
         const name = this.#accept('?') === undefined ? '_[_]' : '_[?_]';
         const height = this.#height;
-        expr = call(name, bracket.at, [expr, this.#expression()]);
+        expr = call(name, bracket.at, [expr, this.#inside(']')]);
         this.#rise(Math.max(height, this.#height), bracket.at);
         this.#expect(']');
         continue;
@@ -475,9 +502,8 @@ function besides(opening: Token | undefined, before: Token | undefined): readonl
   return opening.text === '{' ? ["'}'", "','", "'?'"] : [];
 }
 
-function operands(opening: Token | undefined, before: Token | undefined): string {
-  const more = besides(opening, before);
-  const signs = order.filter((sign) => more.includes(sign) || starts.split(' ').includes(sign));
+function operands(others: readonly string[]): string {
+  const signs = order.filter((sign) => others.includes(sign) || starts.split(' ').includes(sign));
   const words = starts.split(' ').filter((word) => !order.includes(word));
   return `{${[...signs, ...words].join(', ')}}`;
 }
@@ -487,33 +513,51 @@ function beginsOperand({ kind, text }: Token): boolean {
   return kind === 'literal' || (kind === 'name' && text !== 'in');
 }
 
-/** Tokens that can follow a closing bracket. */
-function follows({ kind, text }: Token): boolean {
-  if (kind === 'end') return true;
-  return kind === 'operator' ? !/^[({!]$/.test(text) : kind === 'name' && text === 'in';
+/**
+ * Whether a token can follow a closing bracket.
+ * @param closing what may follow the expression around it; absent for the whole expression
+ */
+function follows({ kind, text }: Token, closing: string | undefined): boolean {
+  if (kind === 'end') return closing === undefined;
+  if (kind === 'name') return text === 'in';
+  return kind === 'operator' && (!/^[(){}\]!,:]$/.test(text) || closing?.includes(text) === true);
 }
 
 /**
  * The error for an unexpected token in the words of cel-go's parser, which first tries to delete
- * the token and then to insert a closing one.
+ * the token and then to insert the expected one.
  *
- * @param expected the expected token; undefined for an operand
+ * @param expected the expected tokens; empty for an operand
  */
 function syntaxError(
   tokens: readonly Token[],
-  { at, expected }: { readonly at: number; readonly expected: string | undefined },
+  options: {
+    readonly at: number;
+    readonly expected: readonly string[];
+    readonly closing: string | undefined;
+  },
 ): string {
+  const { at, expected, closing } = options;
   const token = itemAt(tokens, at);
-  const next = tokens[at + 1];
   const shown = `'${token.text}'`;
-  let expecting = `'${expected}'`;
-  if (expected === undefined) expecting = operands(tokens[at - 1], tokens[at - 2]);
-  else if (expected === '<EOF>') expecting = expected;
-  const fits =
-    next !== undefined && (expected === undefined ? beginsOperand(next) : next.text === expected);
-  if (fits) return `Syntax error: extraneous input ${shown} expecting ${expecting}`;
-  if (expected !== undefined && /^[)\]}]$/.test(expected) && follows(token)) {
-    return `Syntax error: missing ${expecting} at ${shown}`;
+  const isOperand = expected.length === 0;
+  const others = isOperand ? besides(tokens[at - 1], tokens[at - 2]) : expected;
+  const [only = ''] = expected;
+  const expecting = isOperand
+    ? operands(others)
+    : expected.length === 1
+      ? only
+      : `{${expected.join(', ')}}`;
+  const next = tokens[at + 1];
+  if (next !== undefined && (isExpected(next, others) || (isOperand && beginsOperand(next)))) {
+    return `Syntax error: extraneous input ${shown} expecting ${expecting}`;
+  }
+  const canInsert = only === "':'" ? beginsOperand(token) : follows(token, closing);
+  if (expected.length === 1 && only !== '<EOF>' && canInsert) {
+    return `Syntax error: missing ${only} at ${shown}`;
   }
   return `Syntax error: mismatched input ${shown} expecting ${expecting}`;
 }
+
+const isExpected = ({ kind, text }: Token, expected: readonly string[]): boolean =>
+  expected.includes(kind === 'name' ? 'IDENTIFIER' : kind === 'end' ? '<EOF>' : `'${text}'`);
