@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { ConfigurationError } from '@wheelhouse/codec';
-import { dialectOf, type JsonValue, systemClock } from '@wheelhouse/machinery';
+import { dialectOf, type JsonValue, runInOnePiece, systemClock } from '@wheelhouse/machinery';
 import {
   readAuthenticationConfiguration,
   validateAuthentication,
@@ -254,9 +254,13 @@ test(`AUTHN-8: no file changed by chance (seed ${seed}) does more than be refuse
     }
     const where = `seed ${seed}, round ${round}: ${text.slice(0, 2000)}`;
     try {
-      const { errors } = validateAuthentication(
-        await readAuthenticationConfiguration(text, dialect),
-        { disallowedIssuers: ['x'], dialect, anonymousConfigurable: true },
+      const configuration = await readAuthenticationConfiguration(text, dialect);
+      const { errors } = runInOnePiece(
+        validateAuthentication(configuration, {
+          disallowedIssuers: ['x'],
+          dialect,
+          anonymousConfigurable: true,
+        }),
       );
       outcomes[errors.length === 0 ? 'good' : 'refused'] += 1;
     } catch (error) {

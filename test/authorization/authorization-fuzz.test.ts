@@ -5,6 +5,7 @@ import {
   type Random,
   randomOf,
   runInOnePiece,
+  systemClock,
   type Webhook,
   WebhookError,
 } from '@wheelhouse/machinery';
@@ -150,6 +151,7 @@ describe(`AUTHZ-3: files of configuration, seed ${seed}`, () => {
           selectors: 'included',
           fileProblem: (path) => (path === '/kubeconfig' ? undefined : 'not there'),
           requiredTypes: new Set(),
+          clock: systemClock,
         });
         accepted += 1;
         expect(authorizers.length, where).toBeGreaterThan(0);

@@ -9,7 +9,7 @@ import { type FormatArgument, formatIssue } from './library/format-text.ts';
 import { patternOf } from './library/strings.ts';
 import { parseTimestamp } from './library/times.ts';
 import { passFor } from './passes.ts';
-import { type CallExpr, type Expr, type Literal, operandsOf } from './syntax/ast.ts';
+import { type CallExpr, type Expr, type ListItem, type Literal, operandsOf } from './syntax/ast.ts';
 import { parseSteps } from './syntax/parser.ts';
 import type { Environment } from './types/environment.ts';
 import type { DeclaredSize } from './types/schema-types.ts';
@@ -78,7 +78,7 @@ function* literalIssues(expr: Expr, types: Types): Generator<void, readonly Issu
     const { node, isFormatted, times } = at;
     const issue = node.kind === 'call' ? callIssue(node, types) : undefined;
     const found = issue === undefined ? [] : [issue];
-    if (!isFormatted) appendAll(found, mixedIssues(node, types));
+    if (!isFormatted) appendAll(found, yield* mixedIssues(node, types));
     const isFormat = node.kind === 'call' && node.name === 'format';
     const reported = isFormat ? formatIssues : issues;
     for (let time = 0; time < times && found.length > 0; time += 1) reported.push(found);
@@ -92,7 +92,7 @@ function* literalIssues(expr: Expr, types: Types): Generator<void, readonly Issu
       const operandTimes = isRepeated ? Math.min(2 * times, timesMax) : times;
       open.push({ node: operand, isFormatted: inside, times: operandTimes });
     }
-    left -= issueWork(node, types);
+    left -= issueWork(node);
     if (left <= 0) {
       left = nodesPerStep;
       yield;
@@ -103,40 +103,50 @@ function* literalIssues(expr: Expr, types: Types): Generator<void, readonly Issu
 }
 
 /** The work of finding the issues of a node, compared with that of an operator. */
-function issueWork(node: Expr, types: Types): number {
-  if (node.kind === 'call' && node.name === 'matches') return nodesPerStep;
-  if (node.kind !== 'list' && node.kind !== 'map') return 1;
-  const count = node.kind === 'list' ? node.items.length : node.entries.length;
-  return count < 2 ? 1 : 1 + (count * (types.get(node)?.inner ?? 0)) / 10;
-}
+const issueWork = (node: Expr) =>
+  node.kind === 'call' && node.name === 'matches' ? nodesPerStep : 1;
 
 /**
  * Elements whose type differs from the first one's: the first such element of a list, all of a map.
  */
-function mixedIssues(node: Expr, types: Types): readonly Issue[] {
-  if (node.kind === 'list') return differences(node.items, types).slice(0, 1);
-  if (node.kind !== 'map') return [];
+function* mixedIssues(node: Expr, types: Types): Generator<void, readonly Issue[]> {
+  if (node.kind !== 'list' && node.kind !== 'map') return [];
+  const elementWork = 1 + (types.get(node)?.inner ?? 0) / 10;
+  if (node.kind === 'list') {
+    return (yield* differences(node.items, { types, elementWork })).slice(0, 1);
+  }
   const keys = node.entries.map(({ key }) => ({ value: key, optional: false }));
-  return [...differences(keys, types), ...differences(node.entries, types)];
+  return [
+    ...(yield* differences(keys, { types, elementWork })),
+    ...(yield* differences(node.entries, { types, elementWork })),
+  ];
 }
 
+/** Elements of which one step compares the types, which takes longer than visiting a node. */
+const elementsPerStep = 1_000;
+
 /** The issues of elements whose type is not that of the first. */
-function differences(
-  elements: readonly { readonly value: Expr; readonly optional: boolean }[],
-  types: Types,
-): readonly Issue[] {
-  if (elements.length < 2) return [];
-  const shown = elements.map(({ value, optional }) => {
-    const type = types.get(value) ?? dynType;
-    return optional ? (type.args[0] ?? dynType) : type;
-  });
-  const [first] = shown;
-  if (first === undefined) return [];
-  return shown.flatMap((type, index) => {
-    if (isEquivalent(type, first)) return [];
-    const message = `expected type '${showType(first)}' but found '${showType(type)}'`;
-    return [{ at: elements[index]?.value.at ?? 0, message }];
-  });
+function* differences(
+  elements: readonly ListItem[],
+  { types, elementWork }: { readonly types: Types; readonly elementWork: number },
+): Generator<void, readonly Issue[]> {
+  const issues: Issue[] = [];
+  let first: Type | undefined;
+  let left = elementsPerStep;
+  for (const { value, optional } of elements) {
+    const whole = types.get(value) ?? dynType;
+    const type = optional ? (whole.args[0] ?? dynType) : whole;
+    first ??= type;
+    if (!isEquivalent(type, first)) {
+      const message = `expected type '${showType(first)}' but found '${showType(type)}'`;
+      issues.push({ at: value.at, message });
+    }
+    left -= elementWork;
+    if (left > 0) continue;
+    left = elementsPerStep;
+    yield;
+  }
+  return issues;
 }
 
 type Types = Checked['types'];

@@ -79,8 +79,11 @@ export interface Program {
   ): Generator<void, Measured>;
 }
 
-/** Evaluations up to this cost and work, which take about a millisecond, are not divided. */
-const undivided = { cost: 10_000, work: 20_000 };
+/**
+ * Evaluations up to this cost and work are not divided. They take half a millisecond, and several
+ * times as long before their code is optimized.
+ */
+const undivided = { cost: 4_000, work: 8_000 };
 
 /** The result of an evaluation and its cost. */
 export type Measured = { readonly cost: number } & (
@@ -171,15 +174,18 @@ function dividedEvaluation(
     for (;;) {
       const { cost, work } = meter;
       try {
-        const short = isFirst ? attempt(variables, costMax, conversions) : undefined;
-        isFirst = false;
-        return short ?? (yield* divided(variables, meter, division));
+        if (isFirst) {
+          isFirst = false;
+          const short = attempt(variables, costMax, conversions);
+          if (short !== undefined) return short;
+          yield;
+        }
+        return yield* divided(variables, meter, division);
       } catch (error) {
         if (error instanceof LongOperand) {
           meter.reset({ cost, work: meter.work + (meter.cost - cost) });
           yield* error.work;
         } else if (error instanceof LongEvaluation) {
-          isFirst = false;
           division = 'functions';
           meter.reset({ cost, work });
           yield;

@@ -4,7 +4,7 @@
  */
 
 export { compileExpression, type ExpressionUse, requestResourceName } from './check-expression.ts';
-export { type Compiled, compile } from './compile.ts';
+export { type Compiled, compile, compileSteps } from './compile.ts';
 export type { Measured, Program } from './evaluator.ts';
 export { setEntry } from './folds.ts';
 export { CelCompileError } from './issues.ts';

@@ -12,7 +12,7 @@ export const workMax = 10_000_000;
 const comparedMax = 200_000;
 
 /** What happens without a chance to pause before an evaluation runs every function in steps. */
-const unpausedMax = { work: 30_000, conversions: 3_000 };
+export const unpausedMax = { work: 12_000, conversions: 1_000 };
 
 /**
  * Counts the items of JSON lists that evaluations convert to values of other types, one of which

@@ -68,6 +68,12 @@ describe('a long expression is compiled in steps', () => {
     expect(pauses).toBeLessThan(5);
   });
 
+  test('the types of many elements are compared in steps', () => {
+    // Tokens, parts, and types take 99 steps.
+    const work = compileSteps(`[${repeated('[]', 33_000)}].size()`, environment);
+    expect(counted(work).pauses).toBeGreaterThan(130);
+  });
+
   test('a long map has the type of its entries', () => {
     const entries = Array.from({ length: 3000 }, (_, index) => `${index}: [${index}]`);
     const compiled = compile(`{${entries.join(',')}}`, environment);

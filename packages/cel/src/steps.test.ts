@@ -67,7 +67,7 @@ describe('TRUST-2: macros walk long lists in steps', () => {
         if (step.done === true) return { pauses, value: step.value.value };
       }
     };
-    expect(stepsOf()).toEqual({ pauses: 5, value: true });
+    expect(stepsOf()).toEqual({ pauses: 6, value: true });
     expect(stepsOf()).toEqual({ pauses: 0, value: true });
   });
 

@@ -1,5 +1,6 @@
 import { runInOnePiece, WorkBudget, WorkExceeded } from '@wheelhouse/machinery';
 import { isLargePattern, Pattern } from '@wheelhouse/schema';
+import { unpausedMax } from '../meter.ts';
 import {
   type CallContext,
   divided,
@@ -350,8 +351,8 @@ export function patternOf(source: string): Pattern {
   return pattern;
 }
 
-/** Work of parsing a large pattern, which only evaluations that pause are allowed. */
-const parsingWork = 31_000;
+/** Work of parsing a large pattern, which only an evaluation with every function in steps does. */
+const parsingWork = unpausedMax.work + 1;
 
 /** Parses and compiles a pattern, in steps if it is large (TRUST-2). */
 function* patternSteps(source: string, context: CallContext): Generator<void, Pattern> {

@@ -47,10 +47,14 @@ export interface CallExpr {
   readonly target: Expr | undefined;
   readonly args: readonly Expr[];
 }
+export interface ListItem {
+  readonly value: Expr;
+  readonly optional: boolean;
+}
 interface ListExpr {
   readonly kind: 'list';
   readonly at: number;
-  readonly items: readonly { readonly value: Expr; readonly optional: boolean }[];
+  readonly items: readonly ListItem[];
 }
 export interface MapEntry {
   readonly at: number;

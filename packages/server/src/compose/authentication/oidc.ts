@@ -11,6 +11,7 @@ import {
   jsonEqual,
   type Logger,
   type MetricRegistry,
+  runInSlices,
 } from '@wheelhouse/machinery';
 import {
   createReloadMetrics,
@@ -66,7 +67,7 @@ export async function openOidc(options: Options): Promise<OidcAuthentication> {
     throw new Error(`oidc: unsupported signing alg: ${JSON.stringify(unknown)}`);
   }
   const jwt = oidc === undefined ? [] : [configurationOfFlags(oidc)];
-  const checked = validated({ jwt, anonymous: null }, options);
+  const checked = await validated({ jwt, anonymous: null }, options);
   if (checked.errors.length > 0) {
     throw new Error(`invalid authentication configuration: ${fieldErrorsText(checked.errors)}`);
   }
@@ -139,7 +140,7 @@ async function readFirst(options: Options, { path, anonymousFlag }: ConfigFile) 
     },
   );
   const { anonymous } = configuration;
-  const { errors, authenticators } = validated(configuration, options);
+  const { errors, authenticators } = await validated(configuration, options);
   if (anonymous !== null && anonymousFlag === 'given') {
     const field = 'anonymous field is configured in authentication configuration file';
     const detail = `--anonymous-auth flag cannot be set when ${field}`;
@@ -176,7 +177,7 @@ function follow(
     clock,
     load: async (changed) => {
       const next = await readAuthenticationConfiguration(changed, dialect);
-      await authenticator.replace(authenticatorsOf(next, anonymous, options));
+      await authenticator.replace(await authenticatorsOf(next, anonymous, options));
     },
     isTemporary: (error) => error instanceof ProvidersNotReady,
     observe: (outcome) => {
@@ -198,12 +199,12 @@ function logReload(logger: Logger, file: string, outcome: ReloadOutcome): void {
 }
 
 /** The authenticators of a changed file. Changes of anonymous access are refused. */
-function authenticatorsOf(
+async function authenticatorsOf(
   next: AuthenticationConfiguration,
   anonymous: AnonymousConfiguration | null,
   options: Options,
-): readonly CheckedAuthenticator[] {
-  const { errors, authenticators } = validated(next, options);
+): Promise<readonly CheckedAuthenticator[]> {
+  const { errors, authenticators } = await validated(next, options);
   if (!jsonEqual(next.anonymous as JsonValue, anonymous as JsonValue)) {
     errors.push(forbiddenField('anonymous', 'changed from initial configuration file'));
   }
@@ -211,16 +212,17 @@ function authenticatorsOf(
   return authenticators;
 }
 
-function validated(
+async function validated(
   configuration: AuthenticationConfiguration,
   { config, dialect }: Options,
-): { errors: FieldError[]; authenticators: readonly CheckedAuthenticator[] } {
+): Promise<{ errors: FieldError[]; authenticators: readonly CheckedAuthenticator[] }> {
   const gates = config.featureGates ?? defaultGates;
-  const { errors, authenticators } = validateAuthentication(configuration, {
+  const validation = validateAuthentication(configuration, {
     disallowedIssuers: accountSettings(config, dialect).issuers,
     dialect,
     anonymousConfigurable: gates.enabled('AnonymousAuthConfigurableEndpoints'),
   });
+  const { errors, authenticators } = await runInSlices(validation, config.clock);
   return { errors: [...errors], authenticators };
 }
 

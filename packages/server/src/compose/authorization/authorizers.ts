@@ -295,8 +295,11 @@ async function readAuthorizers(
   const { loadAuthorizationConfiguration } = await import(
     '../../gates/authz/authorization-configuration.ts'
   );
-  const selectors = selectorsOf(config);
-  return loadAuthorizationConfiguration(text, { dialect, requiredTypes, fileProblem, selectors });
+  return loadAuthorizationConfiguration(text, {
+    ...{ dialect, requiredTypes, fileProblem },
+    selectors: selectorsOf(config),
+    clock: config.clock,
+  });
 }
 
 /** Whether webhooks and match conditions receive selectors. */

@@ -1,16 +1,17 @@
-import { dialectOf, type JsonObject, runInOnePiece } from '@wheelhouse/machinery';
+import { dialectOf, type JsonObject, runInOnePiece, systemClock } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import type { AuthorizerType } from './authorization.ts';
 import { loadAuthorizationConfiguration } from './authorization-configuration.ts';
 
 const dialect = dialectOf('kubernetes');
 const group = 'apiserver.config.k8s.io';
-const load = (text: string, required: readonly AuthorizerType[] = []) =>
+const load = (text: string, required: readonly AuthorizerType[] = [], clock = systemClock) =>
   loadAuthorizationConfiguration(text, {
     dialect,
     selectors: 'included',
     fileProblem: (path) => (path === '/there' ? undefined : `error loading file: stat ${path}`),
     requiredTypes: new Set(required),
+    clock,
   });
 const file = (authorizers: unknown, version = 'v1') =>
   JSON.stringify({
@@ -294,7 +295,10 @@ describe('AUTHZ-3: match conditions', () => {
 
   test('without selectors when the gate is off', async () => {
     const text = file([webhook(conditions('has(request.resourceAttributes.labelSelector)'))]);
-    const rules = { dialect, fileProblem: () => undefined, requiredTypes: new Set<never>() };
+    const rules = {
+      ...{ dialect, fileProblem: () => undefined, requiredTypes: new Set<never>() },
+      clock: systemClock,
+    };
     const off = loadAuthorizationConfiguration(text, { ...rules, selectors: 'omitted' });
     await expect(off).rejects.toThrow("undefined field 'labelSelector'");
     await loadAuthorizationConfiguration(text, { ...rules, selectors: 'included' });
@@ -328,4 +332,24 @@ describe('AUTHZ-3: match conditions', () => {
     );
     expect(matches(spec)).toBe(true);
   });
+});
+
+test('TRUST-2: the conditions of a file are compiled in steps', async () => {
+  const long = `request.user in [${Array(3_000).fill(`'a'`).join()}]`;
+  let nowMs = 0;
+  let turns = 0;
+  const loaded = load(file([webhook(conditions(long, `${long} || true`))]), [], {
+    ...systemClock,
+    monotonic: () => {
+      nowMs += 10;
+      return nowMs;
+    },
+  });
+  const turn = () => {
+    turns += 1;
+    setImmediate(turn).unref();
+  };
+  turn();
+  expect(await loaded).toHaveLength(1);
+  expect(turns).toBeGreaterThan(5);
 });

@@ -10,6 +10,7 @@ import {
 import {
   aggregateText,
   appendAll,
+  type Clock,
   type Dialect,
   dnsSubdomain,
   duplicate,
@@ -22,6 +23,7 @@ import {
   notSupported,
   objectsOf,
   required,
+  runInSlices,
   textOf,
   tooMany,
 } from '@wheelhouse/machinery';
@@ -59,6 +61,7 @@ interface ConfigurationRules {
   readonly fileProblem: (path: string) => string | undefined;
   /** Types that a reload must keep, because the server started with them. */
   readonly requiredTypes: ReadonlySet<AuthorizerType>;
+  readonly clock: Clock;
 }
 
 const durationType: Schema = { type: 'string', format: 'duration' };
@@ -102,7 +105,8 @@ export async function loadAuthorizationConfiguration(
 ): Promise<readonly ConfiguredAuthorizer[]> {
   const object = await decode(text, rules.dialect);
   const entries = objectsOf(member(object, 'authorizers')).map(withDefaults);
-  const { errors, conditions } = validateAuthorizers(entries, rules);
+  const validation = validateAuthorizers(entries, rules);
+  const { errors, conditions } = await runInSlices(validation, rules.clock);
   if (errors.length > 0) throw new ConfigurationError(aggregateText(errors));
   const authorizers = entries.map((entry, index) =>
     authorizerOf(entry, conditions.get(index) ?? []),
@@ -193,11 +197,11 @@ interface ValidatedAuthorizers {
   readonly conditions: ReadonlyMap<number, readonly MatchCondition[]>;
 }
 
-/** Validates decoded and defaulted authorizers in kube-apiserver's wording (AUTHZ-3). */
-function validateAuthorizers(
+/** Validates decoded and defaulted authorizers in kube-apiserver's wording, in steps (AUTHZ-3). */
+function* validateAuthorizers(
   authorizers: readonly JsonObject[],
   rules: Rules,
-): ValidatedAuthorizers {
+): Generator<void, ValidatedAuthorizers> {
   const errors: FieldError[] = [];
   const conditions = new Map<number, readonly MatchCondition[]>();
   if (authorizers.length === 0) {
@@ -222,7 +226,7 @@ function validateAuthorizers(
       errors.push(required(`${path}.webhook`, 'required when type=Webhook'));
     } else {
       appendAll(errors, webhookProblems(webhook, { path, rules }));
-      const compiled = compileConditions(webhook, { path, rules });
+      const compiled = yield* compileConditions(webhook, { path, rules });
       appendAll(errors, compiled.errors);
       conditions.set(index, compiled.conditions);
     }
@@ -335,10 +339,13 @@ function connectionProblems(webhook: JsonObject, { path, rules }: Place): FieldE
 
 const conditionsMax = 64;
 
-function compileConditions(
+function* compileConditions(
   webhook: JsonObject,
   { path, rules }: Place,
-): { readonly errors: readonly FieldError[]; readonly conditions: readonly MatchCondition[] } {
+): Generator<
+  void,
+  { readonly errors: readonly FieldError[]; readonly conditions: readonly MatchCondition[] }
+> {
   const list = Array.isArray(webhook['matchConditions']) ? webhook['matchConditions'] : [];
   const field = `${path}.matchConditions`;
   if (list.length > conditionsMax) {
@@ -353,7 +360,8 @@ function compileConditions(
     if (expression.trim() === '') errors.push(required(at));
     else if (seen.has(expression)) errors.push(duplicate(at, expression));
     else {
-      const condition = compileMatchCondition(expression, rules);
+      yield;
+      const condition = yield* compileMatchCondition(expression, rules);
       if ('problem' in condition) errors.push(invalid(at, expression, condition.problem));
       else conditions.push(condition);
     }

@@ -2,7 +2,7 @@ import {
   CelCompileError,
   CelError,
   type Compiled,
-  compile,
+  compileSteps,
   EntryMap,
   type Environment,
   List,
@@ -35,13 +35,13 @@ export interface MatchCondition {
 }
 
 /**
- * Compiles a CEL expression over `request`, the spec of a v1 SubjectAccessReview. Returns the error
- * if it does not compile or is not a condition.
+ * Compiles a CEL expression over `request`, the spec of a v1 SubjectAccessReview, in steps. Returns
+ * the error if it does not compile or is not a condition.
  */
-export function compileMatchCondition(
+export function* compileMatchCondition(
   expression: string,
   options: { readonly selectors: 'included' | 'omitted' },
-): MatchCondition | { readonly problem: string } {
+): Generator<void, MatchCondition | { readonly problem: string }> {
   const request = requestType(options.selectors);
   const environment: Environment = {
     functions: standardFunctions(),
@@ -50,11 +50,11 @@ export function compileMatchCondition(
   let compiled: Compiled;
   let program: Program;
   try {
-    compiled = compile(expression, environment);
+    compiled = yield* compileSteps(expression, environment);
     if (compiled.type.name !== 'bool') {
       return { problem: `must evaluate to bool but got ${typeText(compiled.type)}` };
     }
-    program = compiled.program();
+    program = yield* compiled.programSteps();
   } catch (error) {
     if (error instanceof CelCompileError) {
       return { problem: `compilation failed: ${error.message}` };

@@ -1,7 +1,7 @@
 import {
   CelCompileError,
   CelError,
-  compile,
+  compileSteps,
   dynType,
   jsonToValue,
   List,
@@ -54,21 +54,21 @@ const subjectTypes: Readonly<Record<Subject, Type>> = {
 /** Cost limit of one evaluation, as for the rules of custom kinds. */
 const costMax = 1_000_000;
 
-/** Compiles an expression, or returns the error in kube-apiserver's wording. */
-export function compileExpression(
+/** Compiles an expression in steps, or returns the error in kube-apiserver's wording. */
+export function* compileExpression(
   source: string,
   expected: { readonly subject: Subject; readonly result: 'bool' | 'any' },
-): Expression | { readonly problem: string } {
+): Generator<void, Expression | { readonly problem: string }> {
   const { subject } = expected;
   try {
-    const compiled = compile(source, {
+    const compiled = yield* compileSteps(source, {
       functions: standardFunctions(),
       variables: new Map([[subject, subjectTypes[subject]]]),
     });
     if (expected.result === 'bool' && compiled.type.name !== 'bool') {
       return { problem: 'must evaluate to bool' };
     }
-    return expressionOf(source, { subject, program: compiled.program() });
+    return expressionOf(source, { subject, program: yield* compiled.programSteps() });
   } catch (error) {
     if (error instanceof CelCompileError)
       return { problem: `compilation failed: ${error.message}` };

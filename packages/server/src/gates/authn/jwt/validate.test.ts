@@ -1,4 +1,4 @@
-import { dialectOf } from '@wheelhouse/machinery';
+import { dialectOf, runInOnePiece } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { readAuthenticationConfiguration } from './configuration.ts';
 import { validateAuthentication } from './validate.ts';
@@ -28,11 +28,12 @@ async function problemsOf(
     ...content,
   };
   const configuration = await readAuthenticationConfiguration(JSON.stringify(file), dialect);
-  const { errors } = validateAuthentication(configuration, {
+  const validation = validateAuthentication(configuration, {
     disallowedIssuers: ['https://own.example', 'https://also.example'],
     dialect: dialectOf(dialectName),
     anonymousConfigurable,
   });
+  const { errors } = runInOnePiece(validation);
   return errors.map(({ field, message }) => `${field}: ${message}`);
 }
 
@@ -396,4 +397,21 @@ describe('AUTHN-8: claims.email in the username', () => {
       unverified('claims.email'),
     );
   });
+});
+
+test('TRUST-2: the expressions of a file are compiled in steps', async () => {
+  const long = `claims.sub in [${Array(3_000).fill(`'a'`).join()}]`;
+  const file = {
+    apiVersion: 'apiserver.config.svc.io/v1beta1',
+    kind: 'AuthenticationConfiguration',
+    jwt: [authenticator(claimRules({ expression: long }, { expression: `${long} || true` }))],
+  };
+  const configuration = await readAuthenticationConfiguration(JSON.stringify(file), dialect);
+  const options = { disallowedIssuers: [], dialect, anonymousConfigurable: true };
+  const work = validateAuthentication(configuration, options);
+  let steps = 1;
+  let step = work.next();
+  for (; step.done !== true; step = work.next()) steps += 1;
+  expect(step.value.errors).toEqual([]);
+  expect(steps).toBeGreaterThan(5);
 });

@@ -70,12 +70,15 @@ const authenticatorsMax = 64;
 
 /**
  * Validates a configuration with kube-apiserver's rules, wording, and order (AUTHN-8), and compiles
- * its expressions. The authenticators are usable only if there are no errors.
+ * its expressions, in steps. The authenticators are usable only if there are no errors.
  */
-export function validateAuthentication(
+export function* validateAuthentication(
   { jwt, anonymous }: AuthenticationConfiguration,
   options: ValidationOptions,
-): { readonly errors: readonly FieldError[]; readonly authenticators: CheckedAuthenticator[] } {
+): Generator<
+  void,
+  { readonly errors: readonly FieldError[]; readonly authenticators: CheckedAuthenticator[] }
+> {
   const all = jwt ?? [];
   if (all.length > authenticatorsMax) {
     return { errors: [tooMany('jwt', all.length, authenticatorsMax)], authenticators: [] };
@@ -83,16 +86,17 @@ export function validateAuthentication(
   const errors: FieldError[] = [];
   const urls = new UniqueValues(errors);
   const discoveryUrls = new UniqueValues(errors);
-  const authenticators = all.map((configuration, index) => {
+  const authenticators: CheckedAuthenticator[] = [];
+  for (const [index, configuration] of all.entries()) {
     const at = indexPath('jwt', index);
     const { issuer } = configuration;
     const validation = new AuthenticatorValidation(errors, options);
-    const expressions = validation.validate(configuration, at);
+    const expressions = yield* validation.validate(configuration, at);
     urls.add(`${at}.issuer.url`, issuer.url);
     const discoveryUrl = issuer.discoveryURL ?? '';
     if (discoveryUrl !== '') discoveryUrls.add(`${at}.issuer.discoveryURL`, discoveryUrl);
-    return { configuration, expressions };
-  });
+    authenticators.push({ configuration, expressions });
+  }
   appendAll(errors, anonymousErrors(anonymous, options));
   return { errors, authenticators };
 }
@@ -147,11 +151,14 @@ class AuthenticatorValidation {
     this.#options = options;
   }
 
-  validate(configuration: JwtAuthenticatorConfiguration, at: string): CompiledExpressions {
+  *validate(
+    configuration: JwtAuthenticatorConfiguration,
+    at: string,
+  ): Generator<void, CompiledExpressions> {
     this.#issuer(configuration.issuer, `${at}.issuer`);
-    const claimRules = this.#claimRules(configuration, `${at}.claimValidationRules`);
-    const mappings = this.#mappings(configuration.claimMappings, `${at}.claimMappings`);
-    const userRules = this.#userRules(configuration, `${at}.userValidationRules`);
+    const claimRules = yield* this.#claimRules(configuration, `${at}.claimValidationRules`);
+    const mappings = yield* this.#mappings(configuration.claimMappings, `${at}.claimMappings`);
+    const userRules = yield* this.#userRules(configuration, `${at}.userValidationRules`);
     return { ...mappings, claimRules, userRules };
   }
 
@@ -206,11 +213,14 @@ class AuthenticatorValidation {
     this.#errors.push(invalid(`${at}.audienceMatchPolicy`, policy, detail));
   }
 
-  #claimRules({ claimValidationRules }: JwtAuthenticatorConfiguration, at: string) {
+  *#claimRules(
+    { claimValidationRules }: JwtAuthenticatorConfiguration,
+    at: string,
+  ): Generator<void, readonly CompiledRule[]> {
     const claims = new UniqueValues(this.#errors);
     const expressions = new UniqueValues(this.#errors);
     const compiled: CompiledRule[] = [];
-    (claimValidationRules ?? []).forEach((rule, index) => {
+    for (const [index, rule] of (claimValidationRules ?? []).entries()) {
       const place = indexPath(at, index);
       const { claim, expression, message, requiredValue } = rule;
       if (claim !== '' && expression !== '') {
@@ -229,24 +239,27 @@ class AuthenticatorValidation {
           this.#errors.push(invalid(`${place}.requiredValue`, requiredValue, detail));
         }
         const field = `${place}.expression`;
-        if (!expressions.add(field, expression)) return;
-        const rule = this.#compile(field, expression, { subject: 'claims', result: 'bool' });
+        if (!expressions.add(field, expression)) continue;
+        const rule = yield* this.#compile(field, expression, { subject: 'claims', result: 'bool' });
         if (rule !== undefined) compiled.push({ rule, message });
         this.#recordEmailVerified(rule);
       }
-    });
+    }
     return compiled;
   }
 
-  #mappings(mappings: JwtAuthenticatorConfiguration['claimMappings'], at: string) {
-    const username = this.#prefixed(mappings.username, `${at}.username`);
+  *#mappings(
+    mappings: JwtAuthenticatorConfiguration['claimMappings'],
+    at: string,
+  ): Generator<void, Omit<CompiledExpressions, 'claimRules' | 'userRules'>> {
+    const username = yield* this.#prefixed(mappings.username, `${at}.username`);
     if (mappings.username.claim === '' && mappings.username.expression === '') {
       this.#errors.push(required(`${at}.username`, 'claim or expression is required'));
     }
     this.#recordEmailVerified(username);
-    const groups = this.#prefixed(mappings.groups, `${at}.groups`);
-    const uid = this.#uid(mappings.uid, `${at}.uid`);
-    const extra = this.#extra(mappings.extra ?? [], `${at}.extra`);
+    const groups = yield* this.#prefixed(mappings.groups, `${at}.groups`);
+    const uid = yield* this.#uid(mappings.uid, `${at}.uid`);
+    const extra = yield* this.#extra(mappings.extra ?? [], `${at}.extra`);
     const email = { variable: 'claims', field: 'email' };
     if (username !== undefined && selects(username.source, email) && !this.#usesEmailVerified) {
       this.#errors.push(invalid(`${at}.username.expression`, username.source, emailVerifiedDetail));
@@ -254,7 +267,10 @@ class AuthenticatorValidation {
     return { username, groups, uid, extra };
   }
 
-  #prefixed(mapping: PrefixedClaimOrExpression, at: string): Expression | undefined {
+  *#prefixed(
+    mapping: PrefixedClaimOrExpression,
+    at: string,
+  ): Generator<void, Expression | undefined> {
     const { claim, expression, prefix } = mapping;
     if (expression !== '' && claim !== '') {
       this.#errors.push(invalid(at, '', "claim and expression can't both be set"));
@@ -266,35 +282,41 @@ class AuthenticatorValidation {
       const detail = "prefix can't be set when expression is set";
       this.#errors.push(invalid(`${at}.prefix`, prefix, detail));
     }
-    const compiled = this.#compile(`${at}.expression`, expression, claimsToAny);
+    const compiled = yield* this.#compile(`${at}.expression`, expression, claimsToAny);
     return prefix === null ? compiled : undefined;
   }
 
-  #uid({ claim, expression }: { claim: string; expression: string }, at: string) {
+  *#uid(
+    { claim, expression }: { claim: string; expression: string },
+    at: string,
+  ): Generator<void, Expression | undefined> {
     if (claim !== '' && expression !== '') {
       this.#errors.push(invalid(at, '', "claim and expression can't both be set"));
       return undefined;
     }
     if (expression === '') return undefined;
-    return this.#compile(`${at}.expression`, expression, claimsToAny);
+    return yield* this.#compile(`${at}.expression`, expression, claimsToAny);
   }
 
-  #extra(list: readonly { key: string; valueExpression: string }[], at: string) {
+  *#extra(
+    list: readonly { key: string; valueExpression: string }[],
+    at: string,
+  ): Generator<void, CompiledExpressions['extra']> {
     const keys = new UniqueValues(this.#errors);
     const compiled: { key: string; value: Expression }[] = [];
-    list.forEach(({ key, valueExpression }, index) => {
+    for (const [index, { key, valueExpression }] of list.entries()) {
       const place = indexPath(at, index);
       appendAll(this.#errors, this.#keyErrors(`${place}.key`, key));
-      if (!keys.add(`${place}.key`, key)) return;
+      if (!keys.add(`${place}.key`, key)) continue;
       const field = `${place}.valueExpression`;
       if (valueExpression === '') {
         this.#errors.push(required(field, 'valueExpression is required'));
-        return;
+        continue;
       }
-      const value = this.#compile(field, valueExpression, claimsToAny);
+      const value = yield* this.#compile(field, valueExpression, claimsToAny);
       if (value !== undefined) compiled.push({ key, value });
       this.#recordEmailVerified(value);
-    });
+    }
     return compiled;
   }
 
@@ -314,28 +336,32 @@ class AuthenticatorValidation {
     return errors;
   }
 
-  #userRules({ userValidationRules }: JwtAuthenticatorConfiguration, at: string) {
+  *#userRules(
+    { userValidationRules }: JwtAuthenticatorConfiguration,
+    at: string,
+  ): Generator<void, readonly CompiledRule[]> {
     const expressions = new UniqueValues(this.#errors);
     const compiled: CompiledRule[] = [];
-    (userValidationRules ?? []).forEach(({ expression, message }, index) => {
+    for (const [index, { expression, message }] of (userValidationRules ?? []).entries()) {
       const field = childPath(indexPath(at, index), 'expression');
       if (expression === '') {
         this.#errors.push(required(field, 'expression is required'));
-        return;
+        continue;
       }
-      if (!expressions.add(field, expression)) return;
-      const rule = this.#compile(field, expression, { subject: 'user', result: 'bool' });
+      if (!expressions.add(field, expression)) continue;
+      const rule = yield* this.#compile(field, expression, { subject: 'user', result: 'bool' });
       if (rule !== undefined) compiled.push({ rule, message });
-    });
+    }
     return compiled;
   }
 
-  #compile(
+  *#compile(
     field: string,
     source: string,
     expected: Parameters<typeof compileExpression>[1],
-  ): Expression | undefined {
-    const compiled = compileExpression(source, expected);
+  ): Generator<void, Expression | undefined> {
+    yield;
+    const compiled = yield* compileExpression(source, expected);
     if (!('problem' in compiled)) return compiled;
     this.#errors.push(invalid(field, source, compiled.problem));
     return undefined;
