@@ -306,6 +306,21 @@ describe('ADM-3: JSON patches', () => {
     );
   });
 
+  test('TRUST-2: a value that occurs any number of times in a result is refused', async () => {
+    const variables = Array.from({ length: 9 }, (_, level) => ({
+      name: `v${level}`,
+      expression: `[${Array(10).fill(level === 0 ? '1' : `variables.v${level - 1}`)}]`,
+    }));
+    const value = 'Object.metadata{labels: dyn(variables.v8)}';
+    const mutations = [jsonPatch(`[JSONPatch{op: "add", path: "/metadata", value: ${value}}]`)];
+    await kit.bound({ variables, mutations });
+    const { status, body } = await create();
+    expect([status, body.message]).toEqual([
+      403,
+      expect.stringContaining('the value has more than 100000 values'),
+    ]);
+  });
+
   test('ADM-3: a mutation cannot change the namespace or the version of an object', async () => {
     expect((await create()).status).toBe(201);
     const set = (member: string, value: string) =>

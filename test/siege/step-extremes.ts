@@ -191,7 +191,67 @@ const owned: StepCase = {
   }),
 };
 
-const extremes = [...definitionsOfExtremes, ...podsOfExtremes, owned, ...texts];
+const flowcontrol = '/apis/flowcontrol.apiserver.svc.io/v1';
+const clusterRoles = '/apis/rbac.authorization.svc.io/v1/clusterroles';
+const quotas = `${maps.slice(0, maps.lastIndexOf('/'))}/resourcequotas`;
+
+/** Objects that controllers read after the answer. */
+const controlled: readonly StepCase[] = [
+  {
+    name: 'create a FlowSchema of 18,000 subjects',
+    make: (id, scale) => ({
+      request: post(`${flowcontrol}/flowschemas`, {
+        metadata: { name: `o${id}` },
+        spec: {
+          priorityLevelConfiguration: { name: 'global-default' },
+          rules: [
+            {
+              subjects: repeated(count(18_000, scale), (index) => ({
+                kind: 'User',
+                user: { name: `user${index}` },
+              })),
+              nonResourceRules: [{ verbs: ['get'], nonResourceURLs: ['/a'] }],
+            },
+          ],
+        },
+      }),
+      after: [remove(`${flowcontrol}/flowschemas/o${id}`)],
+    }),
+  },
+  {
+    name: 'create an aggregated ClusterRole of 8,000 rules',
+    make: (id, scale) => ({
+      request: post(clusterRoles, {
+        metadata: {
+          name: `o${id}`,
+          labels: { 'rbac.authorization.svc.io/aggregate-to-view': 'true' },
+        },
+        rules: repeated(count(8_000, scale), (index) => ({
+          apiGroups: ['a.io'],
+          resources: [`r${index}`],
+          verbs: ['get'],
+        })),
+      }),
+      after: [remove(`${clusterRoles}/o${id}`)],
+    }),
+  },
+  {
+    name: 'create a ResourceQuota of 14,000 resources',
+    make: (id, scale) => ({
+      request: post(quotas, {
+        metadata: { name: `o${id}` },
+        spec: {
+          hard: Object.fromEntries(
+            repeated(count(14_000, scale), (index) => [`count/r${index}.a.io`, '1']),
+          ),
+        },
+      }),
+      after: [remove(`${quotas}/o${id}`)],
+    }),
+  },
+];
+
+const extremes = [...definitionsOfExtremes, ...podsOfExtremes, owned, ...texts, ...controlled];
 
 /** Requests near the limits on bodies, schemas, patterns, and expressions. */
 export const extremeSteps: readonly StepCase[] = [...extremes, ...extremes.map(first)];

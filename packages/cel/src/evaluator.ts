@@ -1,3 +1,4 @@
+import { runInOnePiece } from '@wheelhouse/machinery';
 import { Attributes, isIndex } from './attributes.ts';
 import { type Call, callStep, callWork } from './calls.ts';
 import type { Checked } from './checker.ts';
@@ -28,7 +29,7 @@ import {
 } from './syntax/ast.ts';
 import { enumValues, typesWithoutValue } from './syntax/messages.ts';
 import { type Environment, namespacedName, structNamed, typeNames } from './types/environment.ts';
-import { noSuchOverload, type Overload } from './types/functions.ts';
+import { type CallContext, noSuchOverload, type Overload } from './types/functions.ts';
 import {
   CelCostError,
   CelError,
@@ -374,7 +375,10 @@ class Compiler implements Compiles {
     let weight = this.#weights.get(expr);
     if (weight === undefined) {
       this.#pass?.pauseIfDue();
-      const isLong = expr.kind === 'fold' || (expr.kind === 'call' && this.#callsDivided(expr));
+      const isLong =
+        expr.kind === 'fold' ||
+        (expr.kind === 'call' && this.#callsDivided(expr)) ||
+        (expr.kind === 'struct' && this.#division === 'functions');
       weight = isLong ? Number.POSITIVE_INFINITY : 1;
       for (const operand of operandsOf(expr)) weight += this.#weightOf(operand);
       this.#weights.set(expr, weight);
@@ -405,10 +409,7 @@ class Compiler implements Compiles {
     const works = operands.map((operand) => ({ operand, work: this.work(operand, scope) }));
     this.#evaluated = new Set(operands);
     const isSearch = expr.kind === 'call' && this.#constants.searched(expr) !== undefined;
-    const last =
-      expr.kind === 'call' && !isSearch && this.#callsDivided(expr)
-        ? callWork(this.#callOf(expr, scope))
-        : oneStep(this.compile(expr, scope));
+    const last = isSearch ? oneStep(this.compile(expr, scope)) : this.#lastWork(expr, scope);
     this.#evaluated = new Set();
     const folded = this.#constants.valueOf(expr);
     if (folded !== undefined) return oneStep(constant(folded));
@@ -421,6 +422,16 @@ class Compiler implements Compiles {
       }
       return yield* last(frame);
     };
+  }
+
+  /** A node whose operands have been evaluated. */
+  #lastWork(expr: Expr, scope: readonly string[]): Work {
+    if (expr.kind === 'call' && this.#callsDivided(expr)) {
+      return callWork(this.#callOf(expr, scope));
+    }
+    if (expr.kind !== 'struct') return oneStep(this.compile(expr, scope));
+    const work = this.#structWork(expr, scope);
+    return (frame) => work(frame, frame);
   }
 
   #ident(expr: Expr, name: string, scope: readonly string[]): Step {
@@ -559,6 +570,12 @@ class Compiler implements Compiles {
   }
 
   #struct(expr: StructExpr, scope: readonly string[]): Step {
+    const work = this.#structWork(expr, scope);
+    return (frame) => runInOnePiece(work(frame, frame.atOnce));
+  }
+
+  /** The construction of an object, in steps unless the context has none. */
+  #structWork(expr: StructExpr, scope: readonly string[]) {
     const name = expr.name.replace(/^\./, '');
     const struct = structNamed(name, this.#environment);
     if (struct === undefined) throw new CelError(`unknown type: ${expr.name}`);
@@ -566,7 +583,7 @@ class Compiler implements Compiles {
       ...field,
       step: this.compile(field.value, scope),
     }));
-    return (frame) => {
+    return function* (frame: Frame, context: CallContext): Generator<void, Value> {
       frame.spend(40);
       const fields = new Map<string, Value>();
       for (const { name: field, step, optional } of steps) {
@@ -574,7 +591,8 @@ class Compiler implements Compiles {
         const value = optional ? optionalOf(fieldValue, `entry '${field}'`).value : fieldValue;
         if (value !== undefined) fields.set(field, value);
       }
-      return struct.make === undefined ? new StructValue(name, fields) : struct.make(fields, frame);
+      if (struct.make === undefined) return new StructValue(name, fields);
+      return yield* struct.make(fields, context);
     };
   }
 

@@ -8,7 +8,7 @@ export { type Compiled, compile, compileSteps } from './compile.ts';
 export type { Measured, Program } from './evaluator.ts';
 export { setEntry } from './folds.ts';
 export { CelCompileError } from './issues.ts';
-export { jsonToValue, toJson } from './json-values.ts';
+export { jsonToValue, ResultReader } from './json-values.ts';
 export { loadExpressionChecker, loadKindTypes, loadRuleChecker, loadRuleRunner } from './lazy.ts';
 export {
   type AccessCosts,

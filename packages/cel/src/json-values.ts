@@ -324,41 +324,58 @@ function valuesOf(json: JsonValue): number {
   return count;
 }
 
-/** Maximum number of JSON values that an expression produces. */
+/** Maximum number of values in the result of an expression. */
 const jsonValuesMax = 100_000;
 
-/** Converts a value to JSON. Throws CelError if JSON cannot represent it, or if it is too large. */
-export function toJson(value: Value): JsonValue {
-  let left = jsonValuesMax;
-  const convert = (part: Value): JsonValue => {
-    left -= 1;
-    if (left < 0) throw new CelError(`the value has more than ${jsonValuesMax} values`);
-    return jsonOf(part, convert);
-  };
-  return convert(value);
-}
+/** Values that one step reads. */
+const readPerStep = 1_000;
 
-function jsonOf(value: Value, convert: (part: Value) => JsonValue): JsonValue {
-  if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
-  if (typeof value === 'number') return value;
-  if (typeof value === 'bigint') return integer(value);
-  if (value instanceof Uint) return integer(value.value);
-  if (value instanceof List) return Array.from(value.items, convert);
-  if (isMapValue(value)) {
+/**
+ * Reads results of an expression in steps (TRUST-2). A value counts as often as it occurs. Throws
+ * CelError for too many values.
+ */
+export class ResultReader {
+  #left = jsonValuesMax;
+
+  /** Counts a value, and returns whether the step is over. */
+  count(): boolean {
+    this.#left -= 1;
+    if (this.#left < 0) throw new CelError(`the value has more than ${jsonValuesMax} values`);
+    return this.#left % readPerStep === 0;
+  }
+
+  /** Converts a value to JSON. Throws CelError if JSON cannot represent it. */
+  *toJson(value: Value): Generator<void, JsonValue> {
+    if (this.count()) yield;
+    if (value instanceof List) {
+      const list: JsonValue[] = [];
+      for (const item of value.items) list.push(yield* this.toJson(item));
+      return list;
+    }
+    if (value instanceof Optional && value.value !== undefined) {
+      return yield* this.toJson(value.value);
+    }
+    if (!isMapValue(value)) return scalarToJson(value);
     const object: JsonObject = {};
     for (const key of value.keys()) {
       if (typeof key !== 'string') {
         throw new CelError(`map key ${String(key)} is of type ${kindOf(key)}, not string`);
       }
       const entryValue = value.get(key);
-      if (entryValue !== undefined) setMember(object, key, convert(entryValue));
+      if (entryValue !== undefined) setMember(object, key, yield* this.toJson(entryValue));
     }
     return object;
   }
+}
+
+function scalarToJson(value: Value): JsonValue {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
+  if (typeof value === 'number') return value;
+  if (typeof value === 'bigint') return integer(value);
+  if (value instanceof Uint) return integer(value.value);
   if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
   if (value instanceof Timestamp) return showTimestamp(value);
   if (value instanceof Duration) return showDuration(value.nanos);
-  if (value instanceof Optional && value.value !== undefined) return convert(value.value);
   throw new CelError(`unsupported type in JSON: ${kindOf(value)}`);
 }
 

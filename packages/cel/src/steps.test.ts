@@ -76,6 +76,15 @@ describe('TRUST-2: macros walk long lists in steps', () => {
   });
 });
 
+test.each([
+  'google.protobuf.Value{list_value: LIST} == dyn(1)',
+  'google.protobuf.ListValue{values: [dyn({"a": LIST}), dyn([LIST])]}.size() == 1',
+])('TRUST-2: %s converts the list in steps', (source) => {
+  const { atOnce, inSteps, steps } = outcomesOf(source.replaceAll('LIST', long(50_000)));
+  expect([inSteps, atOnce.value]).toEqual([atOnce, false]);
+  expect(steps).toBeGreaterThan(6);
+});
+
 describe('TRUST-2: functions read long lists in steps', () => {
   test.each([
     [`${long(90_000)}.map(x, 5 - x).sort()[0] == -89994`],

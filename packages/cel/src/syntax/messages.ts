@@ -38,11 +38,16 @@ import {
  * become the wrapped value, `Value`, `Struct`, and `ListValue` become their JSON value, and times
  * become timestamps and durations.
  */
-interface Field {
-  readonly type: Type;
-  /** Converts the value of a field. Throws `CelError` without the field's name. */
-  readonly convert: (value: Value, context: CallContext) => Value;
-}
+type Field = { readonly type: Type } & (
+  | {
+      /** Converts the value of a field. Throws `CelError` without the field's name. */
+      readonly convert: (value: Value) => Value;
+    }
+  | {
+      /** Does so in steps. */
+      readonly steps: (value: Value, context: CallContext) => Generator<void, Value>;
+    }
+);
 interface Message {
   readonly type: Type;
   readonly fields: Readonly<Record<string, Field>>;
@@ -111,8 +116,8 @@ const bytes: Field = {
     return value;
   },
 };
-const list: Field = { type: listType(dynType), convert: listOfJson };
-const struct: Field = { type: mapType(stringType, dynType), convert: mapOfJson };
+const list: Field = { type: listType(dynType), steps: listOfJson };
+const struct: Field = { type: mapType(stringType, dynType), steps: mapOfJson };
 /** The enumeration's only value is 0, which means null. */
 const nullValue: Field = {
   type: intType,
@@ -227,54 +232,53 @@ export function messageStruct(name: string): StructType | undefined {
   return {
     type: message.type,
     field: (fieldName) => fieldOf(fieldName)?.type,
-    make(entries, context) {
+    *make(entries, context) {
       const converted = new Map<string, Value>();
       for (const [fieldName, value] of entries) {
         const field = fieldOf(fieldName);
         if (field === undefined) throw new CelError(`no such field: ${fieldName}`);
-        converted.set(
-          fieldName,
-          convertedField(`${name}.${fieldName}`, () => field.convert(value, context)),
-        );
+        try {
+          const result =
+            'steps' in field ? yield* field.steps(value, context) : field.convert(value);
+          converted.set(fieldName, result);
+        } catch (error) {
+          // A CelCostError is rethrown unchanged.
+          if (!(error instanceof CelError) || error.constructor !== CelError) throw error;
+          const what = `field type conversion error for ${name}.${fieldName} value type`;
+          throw new CelError(`${what}: ${error.message}`);
+        }
       }
       return message.make((fieldName) => converted.get(fieldName), [...converted.values()]);
     },
   };
 }
 
-/** Adds the field to the error of a conversion. */
-function convertedField(path: string, convert: () => Value): Value {
-  try {
-    return convert();
-  } catch (error) {
-    // A CelCostError is rethrown unchanged.
-    if (!(error instanceof CelError) || error.constructor !== CelError) throw error;
-    throw new CelError(`field type conversion error for ${path} value type: ${error.message}`);
-  }
-}
-
-function listOfJson(value: Value, context: CallContext): List {
+function* listOfJson(value: Value, context: CallContext): Generator<void, List> {
   if (!(value instanceof List)) throw cannotBecome(value, '[]*structpb.Value');
   context.spend(1 + sizeCost(value.items.length));
-  return new List(Array.from(value.items, (item) => jsonOf(item, context)));
+  const items: Value[] = [];
+  for (const item of value.items) items.push(yield* jsonOf(item, context));
+  return new List(items);
 }
 
-function mapOfJson(value: Value, context: CallContext): EntryMap {
+function* mapOfJson(value: Value, context: CallContext): Generator<void, EntryMap> {
   if (!isMapValue(value)) throw cannotBecome(value, 'map[string]*structpb.Value');
   context.spend(1 + sizeCost(value.size));
   const entries = new Map<string, readonly [Value, Value]>();
   for (const key of value.keys()) {
     if (typeof key !== 'string') throw cannotBecome(key, 'string');
-    entries.set(`s${key}`, [key, jsonOf(value.get(key) ?? null, context)]);
+    entries.set(`s${key}`, [key, yield* jsonOf(value.get(key) ?? null, context)]);
   }
   return new EntryMap(entries);
 }
 
 /**
- * A value as JSON: numbers are doubles; integers that a double cannot represent, and times, are
- * strings.
+ * A value as JSON, in steps: numbers are doubles; integers that a double cannot represent, and
+ * times, are strings.
  */
-function jsonOf(value: Value, context: CallContext): Value {
+function* jsonOf(value: Value, context: CallContext): Generator<void, Value> {
+  context.work(1);
+  if (context.isStepOver()) yield;
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number') return value;
   if (typeof value === 'bigint') return jsonInteger(value);
@@ -282,8 +286,8 @@ function jsonOf(value: Value, context: CallContext): Value {
   if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
   if (value instanceof Timestamp) return showTimestamp(value);
   if (value instanceof Duration) return showDuration(value.nanos);
-  if (value instanceof List) return listOfJson(value, context);
-  if (isMapValue(value)) return mapOfJson(value, context);
+  if (value instanceof List) return yield* listOfJson(value, context);
+  if (isMapValue(value)) return yield* mapOfJson(value, context);
   throw cannotBecome(value, '*structpb.Value');
 }
 

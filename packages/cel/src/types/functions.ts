@@ -224,6 +224,6 @@ export interface StructType {
   readonly type: Type;
   /** The type of a field; undefined if it does not exist. */
   field(name: string): Type | undefined;
-  /** Converts the constructed object; if absent, it remains as it is. Throws `CelError`. */
-  make?(fields: ReadonlyMap<string, Value>, context: CallContext): Value;
+  /** Converts the constructed object, in steps; if absent, it remains as it is. Throws `CelError`. */
+  make?(fields: ReadonlyMap<string, Value>, context: CallContext): Generator<void, Value>;
 }

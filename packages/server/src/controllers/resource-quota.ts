@@ -26,7 +26,7 @@ import {
   type ScopeRequirement,
   scopesOf,
 } from '../admission/quota/quota-usage.ts';
-import { decodeEntry } from '../registry/object-codec.ts';
+import { decodedEntries, decodeEntry } from '../registry/object-codec.ts';
 import type { EntryChange, ResourceCache } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { type ControllerTools, listEntries } from './tools.ts';
@@ -177,7 +177,9 @@ async function recount(
   follow: (def: ResourceDef) => void,
 ): Promise<void> {
   const entries = await listEntries(tools.caches, { def: tools.quotas, namespace });
-  const quotas = entries.filter(({ index }) => index.deleting !== true).map(decodeEntry);
+  const kept = entries.filter(({ index }) => index.deleting !== true);
+  const quotas: ApiObject[] = [];
+  for await (const quota of decodedEntries(kept, tools.clock)) quotas.push(quota);
   const counters = await runInSlices(countersOf(tools, quotas), tools.clock);
   for (const { def } of counters) follow(def);
   const counts = await Promise.all(

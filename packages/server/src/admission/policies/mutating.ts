@@ -3,8 +3,8 @@ import {
   isMapValue,
   List,
   type Program,
+  ResultReader,
   StructValue,
-  toJson,
   type Value,
 } from '@wheelhouse/cel';
 import { schemaOf } from '@wheelhouse/kinds';
@@ -312,10 +312,7 @@ async function mutated(
   const value = await evaluated(mutation, at);
   const isPatch = mutation.type === 'JSONPatch';
   try {
-    const steps = isPatch
-      ? patchedSteps(operationsOf(value), at)
-      : configuredSteps(configurationOf(value), at);
-    return await runInSlices(steps, clock);
+    return await runInSlices(isPatch ? patchedSteps(value, at) : configuredSteps(value, at), clock);
   } catch (error) {
     if (error instanceof CelError) throw new MutationError(error.message);
     if (!(error instanceof DecodeError)) throw error;
@@ -334,11 +331,11 @@ interface Subject {
 
 /** The object after a JSON patch. Throws 500 if it has fields that its kind does not have. */
 function* patchedSteps(
-  operations: readonly JsonPatchOperation[],
+  value: Value,
   { object, served, kind }: Subject,
 ): Generator<void, ApiObject> {
   const at = { served, kind };
-  const changed = yield* patched(object, operations);
+  const changed = yield* patched(object, yield* operationsOf(value));
   if (changed === undefined) return object;
   const unknown = new FoundPaths();
   const result = yield* redecodedSteps(withType(changed, at), { ...at, unknown });
@@ -372,16 +369,21 @@ async function evaluated(
   }
 }
 
-function configurationOf(value: Value): JsonObject {
-  checkNames(value, 'Object');
-  const json = toJson(value);
+function* configurationOf(value: Value): Generator<void, JsonObject> {
+  yield* checkNames(value, { path: 'Object', reader: new ResultReader() });
+  const json = yield* new ResultReader().toJson(value);
   if (!isObject(json)) throw new MutationError('invalid return type');
   return json;
 }
 
 /** Objects must carry the type name of their position, which CEL types do not check. */
-function checkNames(value: Value, path: string): void {
-  if (value instanceof List) for (const item of value.items) checkNames(item, path);
+function* checkNames(
+  value: Value,
+  at: { readonly path: string; readonly reader: ResultReader },
+): Generator<void, void> {
+  const { path, reader } = at;
+  if (reader.count()) yield;
+  if (value instanceof List) for (const item of value.items) yield* checkNames(item, at);
   if (!isMapValue(value)) return;
   const isStruct = value instanceof StructValue;
   if (isStruct && value.objectType !== path) {
@@ -393,28 +395,35 @@ function checkNames(value: Value, path: string): void {
   }
   for (const key of value.keys()) {
     const child = value.get(key);
-    if (child !== undefined) checkNames(child, isStruct ? `${path}.${String(key)}` : path);
+    const childAt = isStruct ? { path: `${path}.${String(key)}`, reader } : at;
+    if (child !== undefined) yield* checkNames(child, childAt);
   }
 }
 
-function operationsOf(value: Value): readonly JsonPatchOperation[] {
+function* operationsOf(value: Value): Generator<void, readonly JsonPatchOperation[]> {
   if (!(value instanceof List)) throw new MutationError('type mismatch: it is no list');
-  return Array.from(value.items, (item) => {
+  const [names, values] = [new ResultReader(), new ResultReader()];
+  const operations: JsonPatchOperation[] = [];
+  for (const item of value.items) {
     if (!isMapValue(item)) throw new MutationError('type mismatch: it is no JSONPatch');
     const text = (name: string) => {
       const field = item.get(name);
       return typeof field === 'string' && field !== '' ? field : undefined;
     };
     const itemValue = item.get('value');
-    if (itemValue instanceof StructValue) checkNames(itemValue, itemValue.objectType);
-    const json: JsonValue = itemValue === undefined ? null : patchValue(itemValue);
-    return { op: text('op') ?? '', path: text('path') ?? '', from: text('from'), value: json };
-  });
+    if (itemValue instanceof StructValue) {
+      yield* checkNames(itemValue, { path: itemValue.objectType, reader: names });
+    }
+    const json = yield* patchValue(itemValue ?? null, values);
+    const [op, path] = [text('op') ?? '', text('path') ?? ''];
+    operations.push({ op, path, from: text('from'), value: json });
+  }
+  return operations;
 }
 
-function patchValue(value: Value): JsonValue {
+function* patchValue(value: Value, reader: ResultReader): Generator<void, JsonValue> {
   try {
-    return toJson(value);
+    return yield* reader.toJson(value);
   } catch (error) {
     if (!(error instanceof CelError)) throw error;
     const problem = 'valueExpression evaluated to a type that could not marshal to JSON';
@@ -448,11 +457,11 @@ class MutationError extends Error {}
  * MutationError for one that does not fit, or would replace an atomic value.
  */
 function* configuredSteps(
-  configuration: JsonObject,
+  value: Value,
   { object, served, kind }: Subject,
 ): Generator<void, ApiObject> {
   const at = { served, kind };
-  const merged = yield* mergedSteps(object, configuration, schemaFor(at));
+  const merged = yield* mergedSteps(object, yield* configurationOf(value), schemaFor(at));
   return yield* redecodedSteps(merged, at);
 }
 

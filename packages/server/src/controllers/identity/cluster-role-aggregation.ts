@@ -7,9 +7,8 @@ import {
   jsonEqualSteps,
   type LabelSelector,
   runInSlices,
-  Slices,
 } from '@wheelhouse/machinery';
-import { decodeEntry } from '../../registry/object-codec.ts';
+import { decodedEntries } from '../../registry/object-codec.ts';
 import { type ControllerTools, listEntries } from '../tools.ts';
 import { type Controller, createWorkQueue, runningQueue } from '../work-queue.ts';
 
@@ -33,12 +32,9 @@ export function startClusterRoleAggregation(
   const { clusterRoles, caches, writer, clock, logger } = options;
   const cache = caches.of(clusterRoles);
   const run = async () => {
-    const slices = new Slices(clock);
     const roles: SelectableRole[] = [];
-    for (const entry of await listEntries(caches, { def: clusterRoles, namespace: '' })) {
-      if (slices.over) await slices.pause();
-      roles.push(new SelectableRole(decodeEntry(entry)));
-    }
+    const entries = await listEntries(caches, { def: clusterRoles, namespace: '' });
+    for await (const role of decodedEntries(entries, clock)) roles.push(new SelectableRole(role));
     for (const { name, role } of roles) {
       const rules = await runInSlices(aggregatedRules(role, roles), clock);
       if (rules === undefined) continue;
