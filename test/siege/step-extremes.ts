@@ -198,7 +198,7 @@ const quotas = `${maps.slice(0, maps.lastIndexOf('/'))}/resourcequotas`;
 /** Objects that controllers read after the answer. */
 const controlled: readonly StepCase[] = [
   {
-    name: 'create a FlowSchema of 18,000 subjects',
+    name: 'create a FlowSchema of 13,000 subjects',
     make: (id, scale) => ({
       request: post(`${flowcontrol}/flowschemas`, {
         metadata: { name: `o${id}` },
@@ -206,7 +206,7 @@ const controlled: readonly StepCase[] = [
           priorityLevelConfiguration: { name: 'global-default' },
           rules: [
             {
-              subjects: repeated(count(18_000, scale), (index) => ({
+              subjects: repeated(count(13_000, scale), (index) => ({
                 kind: 'User',
                 user: { name: `user${index}` },
               })),

@@ -12,7 +12,8 @@ import {
   type Clock,
   type Dialect,
   type JsonObject,
-  jsonEqual,
+  jsonEqualSteps,
+  paceFor,
   type Quantity,
   qualifiedResource,
   runInSlices,
@@ -26,7 +27,7 @@ import {
   type ScopeRequirement,
   scopesOf,
 } from '../admission/quota/quota-usage.ts';
-import { decodedEntries, decodeEntry } from '../registry/object-codec.ts';
+import { decodedAt, decodedEntries, decodeEntry } from '../registry/object-codec.ts';
 import type { EntryChange, ResourceCache } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { type ControllerTools, listEntries } from './tools.ts';
@@ -71,13 +72,13 @@ export function startResourceQuotas(tools: QuotaTools): Controller {
   );
   const subscription = caches.of(quotas).subscribe(({ previous, current }) => {
     if (current === undefined) return;
-    delayedChecks.schedule(current.index.namespace);
-    const before = previous === undefined ? undefined : decodeEntry(previous).spec;
-    const now = decodeEntry(current);
-    const isReported = jsonEqual(objectAt(now, 'spec', 'hard'), objectAt(now, 'status', 'hard'));
-    if (!isReported || before === undefined || !jsonEqual(before, now.spec)) {
-      queue.add(current.index.namespace);
-    }
+    const { namespace } = current.index;
+    delayedChecks.schedule(namespace);
+    const review = async () => {
+      if (await isReported({ previous, current }, clock)) return;
+      queue.add(namespace);
+    };
+    background({ where: 'controller' }, review());
   });
   const enqueueAll = async (): Promise<void> => {
     try {
@@ -96,6 +97,21 @@ export function startResourceQuotas(tools: QuotaTools): Controller {
   const timer: Timer = clock.every(resyncMs, enqueueAll);
   const sources = [stopUpdates, subscription, followers, delayedChecks, () => first];
   return runningQueue(queue, () => timer.stop(), ...sources);
+}
+
+/** Whether a change left the spec of a quota as it was, and its status has the spec's limits. */
+async function isReported(
+  { previous, current }: { readonly previous: Entry | undefined; readonly current: Entry },
+  clock: Clock,
+): Promise<boolean> {
+  if (previous === undefined) return false;
+  const now = await decodedAt(paceFor(clock, current.json.length), current);
+  const before = await decodedAt(paceFor(clock, previous.json.length), previous);
+  const [spec, hard] = [objectAt(now, 'spec') ?? {}, objectAt(now, 'status', 'hard') ?? {}];
+  return (
+    (await runInSlices(jsonEqualSteps(objectAt(spec, 'hard') ?? {}, hard), clock)) &&
+    (await runInSlices(jsonEqualSteps(objectAt(before, 'spec') ?? {}, spec), clock))
+  );
 }
 
 /** Follows the kinds that quotas count, each since its first quota. */

@@ -211,11 +211,8 @@ function rbacChange(
   kind: RbacKind,
   { previous, current }: Pick<EntryChange, 'previous' | 'current'>,
 ): RbacChange {
-  return {
-    kind,
-    ...(previous === undefined ? {} : { previous: decodeEntry(previous) }),
-    ...(current === undefined ? {} : { current: decodeEntry(current) }),
-  };
+  if (current !== undefined) return { kind, current: decodeEntry(current) };
+  return { kind, ...(previous === undefined ? {} : { previous: decodeEntry(previous) }) };
 }
 
 /** Keeps the decoded objects of a kind and reports every change. */

@@ -11,7 +11,7 @@ import type { Attributes } from '../../../registry/permit.ts';
 
 export type RbacKind = 'Role' | 'ClusterRole' | 'RoleBinding' | 'ClusterRoleBinding';
 
-/** A change of one object: `previous` is absent for a new one, `current` for a removed one. */
+/** A change of one object: `current`, or `previous` if it was removed. */
 export interface RbacChange {
   readonly kind: RbacKind;
   readonly previous?: ApiObject | undefined;
