@@ -18,48 +18,60 @@ export interface RbacChange {
   readonly current?: ApiObject | undefined;
 }
 
-/** A rule's lists as sets; an undefined set matches everything. */
+/** The values of a list; sets of a few values would multiply the memory of large roles. */
+type Values = readonly string[] | ReadonlySet<string>;
+
+/** A rule's lists; an undefined list matches everything. */
 interface CompiledRule {
-  readonly verbs: ReadonlySet<string> | undefined;
-  readonly groups: ReadonlySet<string> | undefined;
+  readonly verbs: Values | undefined;
+  readonly groups: Values | undefined;
   /** Includes subresource wildcards (a star, a slash, and the name) as written. */
-  readonly resources: ReadonlySet<string> | undefined;
-  readonly names: ReadonlySet<string> | undefined;
-  readonly urls: ReadonlySet<string> | undefined;
+  readonly resources: Values | undefined;
+  readonly names: Values | undefined;
+  readonly urls: Values | undefined;
   readonly urlPrefixes: readonly string[];
 }
 
-function setOrAll(values: readonly string[]): ReadonlySet<string> | undefined {
-  return values.includes('*') ? undefined : new Set(values);
-}
+/** Number of values up to which searching a list is as fast as asking a set. */
+const listedMax = 8;
+
+const valuesOf = (list: readonly string[]): Values =>
+  list.length <= listedMax ? list : new Set(list);
+
+const valuesOrAll = (list: readonly string[]) => (list.includes('*') ? undefined : valuesOf(list));
+
+const contains = (values: Values, value: string): boolean =>
+  values instanceof Set ? values.has(value) : (values as readonly string[]).includes(value);
 
 /** Prepares a rule for `ruleAllows`. */
 export function compileRule(rule: PolicyRule): CompiledRule {
   return {
-    verbs: setOrAll(rule.verbs),
-    groups: setOrAll(rule.apiGroups),
-    resources: setOrAll(rule.resources),
-    names: rule.resourceNames.length === 0 ? undefined : new Set(rule.resourceNames),
-    urls: setOrAll(rule.nonResourceURLs),
+    verbs: valuesOrAll(rule.verbs),
+    groups: valuesOrAll(rule.apiGroups),
+    resources: valuesOrAll(rule.resources),
+    names: rule.resourceNames.length === 0 ? undefined : valuesOf(rule.resourceNames),
+    urls: valuesOrAll(rule.nonResourceURLs),
     urlPrefixes: rule.nonResourceURLs.filter((url) => url.endsWith('*')).map(trimStars),
   };
 }
 
 /** Whether one rule allows a request (AUTHZ-4). */
 export function ruleAllows(rule: CompiledRule, attributes: Attributes): boolean {
-  if (rule.verbs !== undefined && !rule.verbs.has(attributes.verb)) return false;
+  if (rule.verbs !== undefined && !contains(rule.verbs, attributes.verb)) return false;
   if (!attributes.isResourceRequest) return urlMatches(rule, attributes.path);
-  if (rule.groups !== undefined && !rule.groups.has(attributes.group)) return false;
-  if (rule.names !== undefined && !rule.names.has(attributes.name)) return false;
+  if (rule.groups !== undefined && !contains(rule.groups, attributes.group)) return false;
+  if (rule.names !== undefined && !contains(rule.names, attributes.name)) return false;
   const { resources } = rule;
   if (resources === undefined) return true;
   const { resource, subresource } = attributes;
-  if (subresource === '') return resources.has(resource);
-  return resources.has(`${resource}/${subresource}`) || resources.has(`*/${subresource}`);
+  if (subresource === '') return contains(resources, resource);
+  return (
+    contains(resources, `${resource}/${subresource}`) || contains(resources, `*/${subresource}`)
+  );
 }
 
 function urlMatches(rule: CompiledRule, path: string): boolean {
-  if (rule.urls === undefined || rule.urls.has(path)) return true;
+  if (rule.urls === undefined || contains(rule.urls, path)) return true;
   return rule.urlPrefixes.some((prefix) => path.startsWith(prefix));
 }
 
