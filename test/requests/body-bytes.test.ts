@@ -190,6 +190,18 @@ describe('CODEC-2: YAML as kube-apiserver reads it', () => {
     expect(marked.status).toBe(400);
   });
 
+  test('lines in flow collections have any indentation', async () => {
+    for (const text of [
+      'metadata: {name: flow}\ndata: {a: x,\nb: z}\n',
+      'metadata:\n  name: flow\ndata:\n  {a: x,\n  b:\nz\n}\n',
+      'metadata: {"name": "flow"\n}\ndata: {"a": "x",\n\n# c\n"b": z}\n',
+    ]) {
+      const made = await send(text);
+      expect(made.status, made.body.message).toBe(201);
+      expect(made.body.data, text).toEqual({ a: 'x', b: 'z' });
+    }
+  });
+
   test('what follows a document is not read, and the last line of a text may be open', async () => {
     const name = '{"metadata": {"name": "whole"}';
     const made = await send(`${name},\n "data": {"a": "b"\n}}\n} and more`);
@@ -224,6 +236,7 @@ describe('CODEC-2: YAML as kube-apiserver reads it', () => {
       [`${start}data:\n- a: b\n\n  - c\n`, 'yaml: line 4: did not find expected key'],
       [`${start}data: {a: b\n  c: d}`, "yaml: line 2: did not find expected ',' or '}'"],
       [`${start}data: *a\nb: @`, "yaml: unknown anchor 'a' referenced"],
+      [`${start}data: {a: "\\'"}`, 'yaml: line 2: found unknown escape character'],
       [`${start}data\n`, "yaml: line 3: could not find expected ':'"],
       [`${start}data: - a`, 'yaml: line 2: block sequence entries are not allowed in this context'],
       [`${start}data: {? : a}`, 'unsupported map key of type: %!s(<nil>), key: <nil>, value: "a"'],

@@ -21,23 +21,60 @@ export const hash = 0x23;
 const apostrophe = 0x27;
 const colon = 0x3a;
 const backslash = 0x5c;
-
-const codesOf = (characters: string): number[] =>
-  Array.from(characters, (character) => character.charCodeAt(0));
+const smallU = 0x75;
 
 /** Whether a code is a blank, ends a line, or, as NaN, the text. */
-export const isBlank = (code: number): boolean => !(code > space) && blankCodes.has(code);
-const blankCodes = new Set([space, lineFeed, tab, carriageReturn, Number.NaN]);
+export const isBlank = (code: number): boolean =>
+  !(code > space) &&
+  (code === space ||
+    code === lineFeed ||
+    code === tab ||
+    code === carriageReturn ||
+    Number.isNaN(code));
+
+/** Returns a table of ASCII codes, with a number for some characters and -1 for the others. */
+function tableOf(numbers: Readonly<Record<string, number>>): Int8Array {
+  const table = new Int8Array(128).fill(-1);
+  for (const [characters, number] of Object.entries(numbers)) {
+    for (const character of characters) table[character.charCodeAt(0)] = number;
+  }
+  return table;
+}
+
+/** The number of a code in a table. */
+const numberIn = (table: Int8Array, code: number): number =>
+  code < 128 ? (table[code] ?? -1) : -1;
+
+/** Number of characters that are read between two pauses. */
+const charactersPerPause = 131_072;
 
 const documentMarker = /(?:---|\.\.\.)(?![^ \t\r\n])/y;
-const shortEscapes = new Set(codesOf('0abt\tnvfre "\'\\/N_LP'));
-const numericEscape = /\\(?:x[\da-fA-F]{2}|u[\da-fA-F]{4}|U[\da-fA-F]{8})/y;
-const flowIndicators = new Set(codesOf(',?[]{}'));
+/**
+ * The digits of an escape sequence, by what follows its backslash. Unlike in kube-apiserver, a
+ * slash may follow, as in JSON, but no apostrophe, which the library does not know.
+ */
+const escapeDigits = tableOf({ '0abt\tnvfre "\\/N_LP': 0, x: 2, u: 4, U: 8 });
+const hexDigits = tableOf(
+  Object.fromEntries(
+    Array.from('0123456789abcdefABCDEF', (digit) => [digit, Number.parseInt(digit, 16)]),
+  ),
+);
+/** What may end a plain scalar or its line. */
+const plainMarks = tableOf({ ' \t\n\r:': 0 });
+const flowMarks = tableOf({ ' \t\n\r:': 0, ',?[]{}': 1 });
 const word = /[\w-]*/y;
-const uri = /(?:[\w;/?:@&=+$,.!~*'()[\]-]|%[\da-f]{2})*/iy;
+const uri = /(?:[\w;/?:@&=+$,.!~*'()[\]-]+|%[\da-f]{2})*/iy;
 const header = /[|>](?:[-+](\d?)|(\d)[-+]?|)[ \t]*(?:#[^\r\n]*)?/y;
 
-const noEscape = 'found unknown escape character';
+/** A plain scalar that is read. */
+interface PlainScalar {
+  /** Outside of flow collections, lines to the left of this column end it. */
+  readonly indent: number;
+  readonly isFlow: boolean;
+  /** Whether a line end precedes the position. */
+  isNewLine: boolean;
+  isPaused: boolean;
+}
 
 /**
  * A position in a YAML text. Its methods read what is there, and refuse what kube-apiserver's
@@ -49,6 +86,7 @@ export class YamlCursor {
   /** The line, from zero. */
   line = 0;
   #lineStart = 0;
+  #pauseAt = charactersPerPause;
 
   constructor(text: string) {
     this.#text = text;
@@ -64,6 +102,11 @@ export class YamlCursor {
     if (this.column === 0) return;
     this.line += 1;
     this.#lineStart = this.at;
+  }
+
+  /** Puts off the next pause. */
+  resume(): void {
+    this.#pauseAt = this.at + charactersPerPause;
   }
 
   get column(): number {
@@ -230,7 +273,7 @@ export class YamlCursor {
   #eatBlanksOfBlock(indent: number): number {
     let deepest = 0;
     do {
-      while (this.codeAt() === space && (indent === 0 || this.column < indent)) this.at += 1;
+      this.#eatIndent(indent);
       deepest = Math.max(deepest, this.column);
       if (this.codeAt() === tab && (indent === 0 || this.column < indent)) {
         throw this.fault('found a tab character where an indentation space is expected');
@@ -239,11 +282,20 @@ export class YamlCursor {
     return deepest;
   }
 
-  readQuoted(): string {
-    const quote = this.codeAt();
-    this.at += 1;
+  /** Skips spaces, up to a column unless that is 0. */
+  #eatIndent(indent: number): void {
+    const text = this.#text;
+    const end = indent === 0 ? text.length : this.#lineStart + indent;
+    let at = this.at;
+    while (at < end && text.charCodeAt(at) === space) at += 1;
+    this.at = at;
+  }
+
+  /** Reads a quoted scalar behind its first quote up to its end or a pause. */
+  readQuoted(quote: number): 'paused' | 'ended' {
     for (;;) {
       this.#eatUntil(quote);
+      if (this.at >= this.#pauseAt) return 'paused';
       const code = this.codeAt();
       if (code === quote) {
         if (quote === quoteMark || this.codeAt(1) !== apostrophe) break;
@@ -253,14 +305,15 @@ export class YamlCursor {
       if (this.isAtMarker()) throw this.fault('found unexpected document indicator');
     }
     this.at += 1;
-    return '';
+    return 'ended';
   }
 
-  /** Skips the text of a quoted scalar up to its quote, an escape, or the end of the line. */
+  /** Skips the text of a quoted scalar up to its quote, an escape, the end of the line, or a pause. */
   #eatUntil(quote: number): void {
     const text = this.#text;
+    const end = Math.min(text.length, this.#pauseAt);
     let at = this.at;
-    for (; at < text.length; at += 1) {
+    for (; at < end; at += 1) {
       const code = text.charCodeAt(at);
       if (code === quote || code === lineFeed || code === carriageReturn) break;
       if (code === backslash && quote === quoteMark) break;
@@ -269,56 +322,75 @@ export class YamlCursor {
   }
 
   #readEscape(): void {
-    if (shortEscapes.has(this.codeAt(1))) {
-      this.at += 2;
-      return;
-    }
-    const start = this.at;
-    const [found] = this.eat(numericEscape) ?? [];
-    if (found === undefined) {
+    const digits = numberIn(escapeDigits, this.codeAt(1));
+    if (digits < 0) {
       this.at += 1;
       if (this.eatLineEnd()) return;
-      const isNumber = /[xuU]/.test(this.#text[this.at] ?? '');
-      const problem = isNumber ? 'did not find expected hexdecimal number' : noEscape;
-      throw this.fault(problem);
+      throw this.fault('found unknown escape character');
     }
-    const code = Number.parseInt(found.slice(2), 16);
-    // Unlike in kube-apiserver, two surrogates may make a character.
-    const isPair = /^\\ud[89ab]/i.test(found) && this.eat(/\\ud[c-f][\da-f]{2}/iy) !== undefined;
-    if (isPair || (code <= 0x10ffff && (code < 0xd800 || code > 0xdfff))) return;
-    this.at = start;
-    throw this.fault('found invalid Unicode character escape code');
+    const code = this.#hexadecimalAt(2, digits);
+    if (code < 0) throw this.fault('did not find expected hexdecimal number');
+    let length = 2 + digits;
+    if (code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) {
+      // Unlike in kube-apiserver, two surrogates may make a character.
+      if (digits !== 4 || code >= 0xdc00 || !this.#isLowSurrogate(length)) {
+        throw this.fault('found invalid Unicode character escape code');
+      }
+      length *= 2;
+    }
+    this.at += length;
   }
 
-  /** Reads a plain scalar, which lines to the left of a column end. */
-  readPlain(place: {
-    readonly indent: number;
-    readonly isFlow: boolean;
-  }): 'at a new line' | 'in its line' {
-    const { indent, isFlow } = place;
-    let isNewLine = false;
-    while (this.codeAt() !== hash && !this.isAtMarker()) {
+  /** Returns the number that hexadecimal digits make; -1 if they are others. */
+  #hexadecimalAt(offset: number, digits: number): number {
+    let number = 0;
+    for (let index = offset; index < offset + digits; index += 1) {
+      const digit = numberIn(hexDigits, this.codeAt(index));
+      if (digit < 0) return -1;
+      number = number * 16 + digit;
+    }
+    return number;
+  }
+
+  #isLowSurrogate(offset: number): boolean {
+    if (this.codeAt(offset) !== backslash || this.codeAt(offset + 1) !== smallU) return false;
+    const code = this.#hexadecimalAt(offset + 2, 4);
+    return code >= 0xdc00 && code <= 0xdfff;
+  }
+
+  /**
+   * Reads a plain scalar up to its end or a pause.
+   * @param scalar what the reading continues
+   */
+  readPlain(scalar: PlainScalar): 'paused' | 'ended' {
+    const { indent, isFlow } = scalar;
+    // In a word, where the reading may have paused, a hash starts no comment.
+    while ((scalar.isPaused || this.codeAt() !== hash) && !this.isAtMarker()) {
       const start = this.at;
       this.#eatPlainLine(isFlow);
-      if (this.at > start) isNewLine = false;
+      if (this.at > start) scalar.isNewLine = false;
+      scalar.isPaused = this.at >= this.#pauseAt;
+      if (scalar.isPaused) return 'paused';
       if (Number.isNaN(this.codeAt()) || !isBlank(this.codeAt())) break;
-      isNewLine = this.#eatBlanksOfPlain(indent) || isNewLine;
+      if (this.#eatBlanksOfPlain(indent)) scalar.isNewLine = true;
       if (!isFlow && this.column < indent) break;
     }
-    return isNewLine ? 'at a new line' : 'in its line';
+    return 'ended';
   }
 
-  /** Skips the text of a plain scalar up to its end, a comment, or the end of the line. */
+  /** Skips the text of a plain scalar up to its end, a comment, the end of the line, or a pause. */
   #eatPlainLine(isFlow: boolean): void {
     const text = this.#text;
+    const marks = isFlow ? flowMarks : plainMarks;
+    const end = Math.min(text.length, this.#pauseAt);
     let at = this.at;
-    for (; at < text.length; at += 1) {
+    for (; at < end; at += 1) {
       const code = text.charCodeAt(at);
-      if (code > space && code !== colon && !isFlow) continue;
-      if (code === lineFeed || code === carriageReturn) break;
+      const mark = numberIn(marks, code);
+      if (mark < 0) continue;
+      if (mark > 0 || code === lineFeed || code === carriageReturn) break;
       if (code === colon && isBlank(text.charCodeAt(at + 1))) break;
       if ((code === space || code === tab) && text.charCodeAt(at + 1) === hash) break;
-      if (isFlow && flowIndicators.has(code)) break;
     }
     this.at = at;
   }

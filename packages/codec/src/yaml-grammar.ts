@@ -1,3 +1,4 @@
+import { TooManyValues } from './decode-limits.ts';
 import { faultAt } from './yaml-cursor.ts';
 import { type Token, type TokenType, YamlScanner } from './yaml-scanner.ts';
 
@@ -150,20 +151,31 @@ const nodes: Readonly<Partial<Record<State, Rule>>> = {
   'block node or items': blockNodeOrItems,
 };
 
-/** Number of tokens that one step reads. */
+/** Number of tokens that one step reads, unless it pauses in a long text. */
 const tokensPerStep = 1000;
+
+/** Upper bound of the tokens per value. */
+const tokensPerValue = 6;
+
+/** Tokens that each begin a value. */
+const valueTypes: ReadonlySet<TokenType> = new Set(['scalar', 'alias', '[', '{']);
 
 /**
  * Checks in steps the first document of a text as kube-apiserver's decoder does, which does not
  * read further. Returns where it ends.
- * @throws YamlError
+ * @param valuesMax maximum number of values, including keys
+ * @throws YamlError or TooManyValues
  */
-export function* checkDocument(text: string): Generator<void, number> {
-  const check = new DocumentCheck(text);
-  for (let steps = 1; check.step() === 'more'; steps += 1) {
-    if (steps % tokensPerStep === 0) yield;
+export function* checkDocument(
+  text: string,
+  valuesMax = Number.POSITIVE_INFINITY,
+): Generator<void, number> {
+  const check = new DocumentCheck(text, valuesMax);
+  for (let steps = 1; ; steps += 1) {
+    const state = check.step();
+    if (state === 'done') return check.end;
+    if (state === 'paused' || steps % tokensPerStep === 0) yield;
   }
-  return check.end;
 }
 
 class DocumentCheck {
@@ -175,15 +187,20 @@ class DocumentCheck {
   #tag: Token | undefined;
   readonly #anchors = new Set<string>();
   readonly #handles = new Set<string>();
+  readonly #valuesMax: number;
   #hasVersion = false;
+  #values = 0;
+  #tokens = 0;
   end = 0;
 
-  constructor(text: string) {
+  constructor(text: string, valuesMax: number) {
     this.#scanner = new YamlScanner(text);
+    this.#valuesMax = valuesMax;
   }
 
-  step(): 'more' | 'done' {
+  step(): 'more' | 'paused' | 'done' {
     const token = this.#scanner.peek();
+    if (token === 'paused') return token;
     if (this.#state === 'document end') {
       this.end = token.at;
       return 'done';
@@ -198,9 +215,18 @@ class DocumentCheck {
 
   #follow({ takes, to, then, problem }: Step, token: Token): void {
     if (problem !== undefined) throw faultAt(token.line, problem);
-    if (takes === true) this.#scanner.skip();
+    if (takes === true) this.#take(token);
     if (then !== undefined) this.#states.push(then);
     this.#state = to ?? this.#states.pop() ?? 'document end';
+  }
+
+  #take({ type }: Token): void {
+    this.#scanner.skip();
+    this.#tokens += 1;
+    if (valueTypes.has(type)) this.#values += 1;
+    if (this.#values > this.#valuesMax || this.#tokens > this.#valuesMax * tokensPerValue) {
+      throw new TooManyValues(this.#valuesMax);
+    }
   }
 
   #directive({ type, text }: Token): Step {
@@ -227,10 +253,10 @@ class DocumentCheck {
       this.#follow(end, token);
     } else if (type === 'anchor' && this.#anchor === undefined) {
       this.#anchor = token;
-      this.#scanner.skip();
+      this.#take(token);
     } else if (type === 'tag' && this.#tag === undefined) {
       this.#tag = token;
-      this.#scanner.skip();
+      this.#take(token);
     } else {
       this.#checkHandle();
       if (this.#anchor !== undefined) this.#anchors.add(this.#anchor.text);

@@ -41,6 +41,12 @@ interface Place {
   readonly token?: number;
 }
 
+/** A scalar that is read in steps. */
+interface OpenScalar {
+  readonly place: Place;
+  readonly read: () => 'paused' | 'ended';
+}
+
 /** A node that may turn out to be a key. */
 interface SimpleKey extends Required<Place> {
   isPossible: boolean;
@@ -90,15 +96,20 @@ export class YamlScanner {
   #head = 0;
   /** Number of tokens that were taken. */
   #taken = 0;
+  #open: OpenScalar | undefined;
 
   constructor(text: string) {
     this.#text = text;
     this.#cursor = new YamlCursor(text);
   }
 
-  /** Returns the next token. Throws YamlError. */
-  peek(): Token {
-    for (;;) {
+  /** Returns the next token, or, in a long text, `paused`. Throws YamlError. */
+  peek(): Token | 'paused' {
+    if (this.#open !== undefined) {
+      this.#cursor.resume();
+      this.#continue(this.#open);
+    }
+    while (this.#open === undefined) {
       const token = this.#tokens[this.#head];
       if (token !== undefined) {
         // What follows may show that a key begins here.
@@ -107,6 +118,7 @@ export class YamlScanner {
       }
       this.#fetch();
     }
+    return 'paused';
   }
 
   /** Moves behind the next token. */
@@ -161,7 +173,7 @@ export class YamlScanner {
     else if (character === '!') this.#readNode('tag', () => this.#cursor.readTag());
     else if ((character === '|' || character === '>') && !this.#isFlow) this.#readBlock();
     else if (character === "'" || character === '"') {
-      this.#readNode('scalar', () => this.#cursor.readQuoted());
+      this.#readQuoted();
     } else if (unusable.has(character)) {
       throw this.#cursor.fault('found character that cannot start any token');
     } else return false;
@@ -220,6 +232,7 @@ export class YamlScanner {
     if (key.line === this.#cursor.line && key.at + keyCharactersMax >= this.#cursor.at) return true;
     if (key.isRequired) throw this.#cursor.fault(noColon);
     key.isPossible = false;
+    this.#keyByToken.delete(key.token);
     return false;
   }
 
@@ -246,19 +259,42 @@ export class YamlScanner {
   }
 
   /** Reads a node that may be a key, and which no other one may follow. */
-  #readNode(type: TokenType, read: () => string): void {
-    this.#saveKey();
-    this.#isKeyAllowed = false;
-    const place = this.#here();
+  #readNode(type: 'alias' | 'anchor' | 'tag', read: () => string): void {
+    const place = this.#beginNode();
     this.#add(type, place, read());
   }
 
+  #beginNode(): Place {
+    this.#saveKey();
+    this.#isKeyAllowed = false;
+    return this.#here();
+  }
+
+  #readQuoted(): void {
+    const place = this.#beginNode();
+    const quote = this.#cursor.codeAt();
+    this.#cursor.at += 1;
+    this.#continue({ place, read: () => this.#cursor.readQuoted(quote) });
+  }
+
   #readPlain(): void {
-    this.#readNode('scalar', () => {
-      const place = { indent: this.#indent + 1, isFlow: this.#isFlow };
-      if (this.#cursor.readPlain(place) === 'at a new line') this.#isKeyAllowed = true;
-      return '';
-    });
+    const place = this.#beginNode();
+    const start = { isNewLine: false, isPaused: false };
+    const scalar = { indent: this.#indent + 1, isFlow: this.#isFlow, ...start };
+    const read = () => {
+      const state = this.#cursor.readPlain(scalar);
+      if (state === 'ended' && scalar.isNewLine) this.#isKeyAllowed = true;
+      return state;
+    };
+    this.#continue({ place, read });
+  }
+
+  /** Reads the next step of a scalar. */
+  #continue(scalar: OpenScalar): void {
+    this.#open = scalar;
+    if (scalar.read() === 'paused') return;
+    this.#open = undefined;
+    this.#add('scalar', scalar.place);
   }
 
   #readBlock(): void {
