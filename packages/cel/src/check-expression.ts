@@ -1,4 +1,5 @@
 import { itemAt } from '@wheelhouse/machinery';
+import type { PatternAge } from '@wheelhouse/schema';
 import { type Compiled, compileSteps } from './compile.ts';
 import { CelCompileError } from './issues.ts';
 import { asText } from './library/arguments.ts';
@@ -203,6 +204,8 @@ export interface ExpressionUse {
   readonly patches?: boolean;
   /** Maximum estimated cost in units of the runtime limit; unlimited if absent. */
   readonly costMax?: number;
+  /** Whether the limit on new patterns applies to literal ones; `stored` if absent. */
+  readonly patterns?: PatternAge;
 }
 
 /**
@@ -316,7 +319,10 @@ function* compiledIn(
   variables: TypesByName,
 ): Generator<void, CompiledExpression> {
   const { typed = new Map<string, Type>(), patches = false } = use;
-  const environment = requestEnvironment({ names: use.variables, variables, typed, patches });
+  const environment = {
+    ...requestEnvironment({ names: use.variables, variables, typed, patches }),
+    patterns: use.patterns ?? 'stored',
+  };
   try {
     const compiled = yield* compileSteps(source, environment);
     const { resultTypes } = use;
@@ -344,12 +350,14 @@ export interface ExpressionProblem {
   readonly type: 'invalid' | 'forbidden' | 'internal';
 }
 
-/** Why an expression cannot be used, in steps (TRUST-2); undefined if it can. */
+/**
+ * Why an expression, by default a new one, cannot be used, in steps (TRUST-2); undefined if it can.
+ */
 export function* expressionProblem(
   source: string,
   use: ExpressionUse,
 ): Generator<void, ExpressionProblem | undefined> {
-  const compiled = yield* compileExpression(source, use);
+  const compiled = yield* compileExpression(source, { patterns: 'new', ...use });
   if ('problem' in compiled) return { detail: compiled.problem, type: 'invalid' };
   try {
     yield* compiled.programSteps();

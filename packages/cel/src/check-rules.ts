@@ -6,7 +6,7 @@ import {
   invalid,
   jsonObject,
 } from '@wheelhouse/machinery';
-import { type CelRule, childPath, type Schema } from '@wheelhouse/schema';
+import { type CelRule, childPath, type PatternAge, type Schema } from '@wheelhouse/schema';
 import { product } from './cost/estimate.ts';
 import {
   compileRule,
@@ -22,7 +22,7 @@ import { declaredSize, timesInRequest, typeOfSchema } from './types/schema-types
  * Validates the rules of a structural schema (CRD-3) in steps (TRUST-2): reports rules that do not
  * compile or may cost too much, at the paths of the definition. `blocked` identifies schemas with
  * other errors, whose rules are skipped; `unchanged` means that the schema was accepted before, so
- * the cost of single rules is not limited.
+ * the cost of single rules is not limited, nor are the parts of their patterns.
  */
 export function* checkRules(at: {
   readonly schema: Schema;
@@ -32,6 +32,7 @@ export function* checkRules(at: {
 }): Generator<void, readonly FieldError[]> {
   const errors: FieldError[] = [];
   const budget = new CostBudget({ unchanged: at.unchanged });
+  const patterns = at.unchanged ? 'stored' : 'new';
   const root = {
     schema: at.schema,
     path: at.path,
@@ -43,7 +44,7 @@ export function* checkRules(at: {
   for (const place of placesOf(root)) {
     const { rules = [] } = place.schema;
     if (rules.length === 0 || at.blocked(place.path)) continue;
-    appendAll(errors, yield* placeErrors(place, rules, budget));
+    appendAll(errors, yield* placeErrors(place, rules, { budget, patterns }));
   }
   return [...errors, ...budget.errors(at.path)];
 }
@@ -51,7 +52,7 @@ export function* checkRules(at: {
 function* placeErrors(
   place: SchemaPlace,
   rules: readonly CelRule[],
-  budget: CostBudget,
+  { budget, patterns }: { readonly budget: CostBudget; readonly patterns: PatternAge },
 ): Generator<void, readonly FieldError[]> {
   const self = selfSchema(place.schema, place.isRoot);
   const type = typeOfSchema(self, selfName);
@@ -64,7 +65,7 @@ function* placeErrors(
   for (const [index, rule] of rules.entries()) {
     yield;
     const path = rulePath(place.path, index);
-    const { costs, problem, usesOldSelf } = yield* compileRule(rule, type);
+    const { costs, problem, usesOldSelf } = yield* compileRule(rule, type, patterns);
     for (const member of ['rule', 'messageExpression'] as const) {
       const memberPath = childPath(path, member);
       const cost = costs[member] === undefined ? 0 : yield* costs[member](size);

@@ -6,7 +6,7 @@ import { type Program, programSteps } from './evaluator.ts';
 import { CelCompileError, type Issue } from './issues.ts';
 import { timestamp } from './library/arithmetic.ts';
 import { type FormatArgument, formatIssue } from './library/format-text.ts';
-import { patternOf } from './library/strings.ts';
+import { literalPatternOf } from './library/strings.ts';
 import { parseTimestamp } from './library/times.ts';
 import { passFor } from './passes.ts';
 import { type CallExpr, type Expr, type ListItem, type Literal, operandsOf } from './syntax/ast.ts';
@@ -43,7 +43,9 @@ export function* compileSteps(source: string, environment: Environment): Generat
   const expr = yield* parseSteps(source, environment);
   const checked = yield* checkSteps(expr, environment, passFor(source));
   const issues =
-    checked.issues.length > 0 ? checked.issues : yield* literalIssues(expr, checked.types);
+    checked.issues.length > 0
+      ? checked.issues
+      : yield* literalIssues(expr, checked.types, environment);
   if (issues.length > 0) throw new CelCompileError(source, issues);
   const { functions } = environment;
   const programOf = () => programSteps(expr, { source, environment, declared: checked.overloads });
@@ -69,14 +71,18 @@ const nodesPerStep = 3_000;
  * The issues of literals in a type-checked expression, in steps: invalid times, patterns, and
  * formats; lists and maps with elements of several types. `types` are those of the subexpressions.
  */
-function* literalIssues(expr: Expr, types: Types): Generator<void, readonly Issue[]> {
+function* literalIssues(
+  expr: Expr,
+  types: Types,
+  environment: Environment,
+): Generator<void, readonly Issue[]> {
   const issues: (readonly Issue[])[] = [];
   const formatIssues: (readonly Issue[])[] = [];
   const open = [{ node: expr, isFormatted: false, times: 1 }];
   let left = nodesPerStep;
   for (let at = open.pop(); at !== undefined; at = open.pop()) {
     const { node, isFormatted, times } = at;
-    const issue = node.kind === 'call' ? callIssue(node, types) : undefined;
+    const issue = node.kind === 'call' ? callIssue(node, types, environment) : undefined;
     const found = issue === undefined ? [] : [issue];
     if (!isFormatted) appendAll(found, yield* mixedIssues(node, types));
     const isFormat = node.kind === 'call' && node.name === 'format';
@@ -151,13 +157,13 @@ function* differences(
 
 type Types = Checked['types'];
 
-function callIssue(call: CallExpr, types: Types): Issue | undefined {
+function callIssue(call: CallExpr, types: Types, environment: Environment): Issue | undefined {
   const { name, args } = call;
   if (name === 'format' && call.target !== undefined) return formatIssueOf(call, types);
   const [first] = args;
   if (first?.kind !== 'const') return undefined;
   const { value, at } = first;
-  const isRight = Object.hasOwn(readers, name) ? readers[name]?.(value) : true;
+  const isRight = Object.hasOwn(readers, name) ? readers[name]?.(value, environment) : true;
   return isRight === false ? { at, message: `invalid ${name} argument` } : undefined;
 }
 
@@ -166,7 +172,7 @@ function callIssue(call: CallExpr, types: Types): Issue | undefined {
  * pattern of the member function and the text of the global one; cel-go validates both as a
  * pattern.
  */
-const readers: Readonly<Record<string, (value: Literal) => boolean>> = {
+const readers: Readonly<Record<string, (value: Literal, environment: Environment) => boolean>> = {
   timestamp(value) {
     if (typeof value === 'bigint') return canBe(() => timestamp(value * 1_000_000_000n));
     const nanos = typeof value === 'string' ? parseTimestamp(value) : 0n;
@@ -178,7 +184,8 @@ const readers: Readonly<Record<string, (value: Literal) => boolean>> = {
       ? parseGoDuration(value) !== undefined
       : typeof value !== 'bigint';
   },
-  matches: (value) => typeof value !== 'string' || canBe(() => patternOf(value)),
+  matches: (value, environment) =>
+    typeof value !== 'string' || canBe(() => literalPatternOf(value, environment)),
 };
 
 function canBe(make: () => unknown): boolean {

@@ -16,7 +16,7 @@ import {
 } from './folds.ts';
 import { lazyStep, lazyWork } from './lazy-operators.ts';
 import { showValue } from './library/conversions.ts';
-import { patternOf } from './library/strings.ts';
+import { literalPatternOf } from './library/strings.ts';
 import { type Conversions, type Division, Meter, workMax } from './meter.ts';
 import { inPasses, type Pass, passFor } from './passes.ts';
 import {
@@ -507,7 +507,7 @@ class Compiler implements Compiles {
     if (pattern?.kind !== 'const' || typeof pattern.value !== 'string') return;
     // A pass that pauses checks its patterns again. It would never end if each check were counted.
     if (this.#checkedPatterns.has(pattern)) return;
-    patternOf(pattern.value);
+    literalPatternOf(pattern.value, this.#environment);
     this.#checkedPatterns.add(pattern);
     this.#pass?.spend(pattern.value.length);
   }

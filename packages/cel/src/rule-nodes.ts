@@ -1,4 +1,11 @@
-import { type CelRule, childPath, indexPath, resolved, type Schema } from '@wheelhouse/schema';
+import {
+  type CelRule,
+  childPath,
+  indexPath,
+  type PatternAge,
+  resolved,
+  type Schema,
+} from '@wheelhouse/schema';
 import { type Compiled, compileSteps } from './compile.ts';
 import { product } from './cost/estimate.ts';
 import type { Program } from './evaluator.ts';
@@ -67,6 +74,7 @@ interface BrokenRule {
 export function* compileRule(
   rule: CelRule,
   self: Type | undefined,
+  patterns: PatternAge,
 ): Generator<void, (CompiledRule | BrokenRule) & { readonly costs: RuleCosts }> {
   const type = self ?? dynType;
   const old = rule.optionalOldSelf === true ? optionalType(type) : type;
@@ -74,7 +82,7 @@ export function* compileRule(
     ['self', type],
     ['oldSelf', old],
   ]);
-  const environment: Environment = { functions: standardFunctions(), variables };
+  const environment: Environment = { functions: standardFunctions(), variables, patterns };
   const main = yield* compiled(rule.rule, environment, {
     member: 'rule',
     typeName: 'bool',
@@ -147,23 +155,31 @@ export interface RuleNode {
 }
 
 /** Compiles the rules of a schema in steps (TRUST-2); undefined if there are none. */
-export function* ruleNode(schema: Schema, isRoot = true): Generator<void, RuleNode | undefined> {
+export function* ruleNode(
+  schema: Schema,
+  at: { readonly isRoot: boolean; readonly patterns: PatternAge },
+): Generator<void, RuleNode | undefined> {
+  const { isRoot, patterns } = at;
   const isTyped = typeOfSchema(selfSchema(schema, isRoot), selfName) !== undefined;
-  return yield* nodeAt(resolved(schema), { isRoot, isTyped });
+  return yield* nodeAt(resolved(schema), { isRoot, isTyped, patterns });
 }
 
 function* nodeAt(
   schema: Schema,
-  at: { readonly isRoot: boolean; readonly isTyped: boolean },
+  at: { readonly isRoot: boolean; readonly isTyped: boolean; readonly patterns: PatternAge },
 ): Generator<void, RuleNode | undefined> {
-  const { isTyped } = at;
+  const { isTyped, patterns } = at;
   const self = selfSchema(schema, at.isRoot);
   const properties = new Map<string, RuleNode>();
   for (const [member, property] of schema.properties ?? []) {
     if (!isTyped && escapeName(member) !== undefined) continue;
     // Rules do not see members of unknown type, so rules inside are not run either.
     if (typeOfSchema(property.schema, selfName) === undefined) continue;
-    const node = yield* nodeAt(resolved(property.schema), { isRoot: false, isTyped: true });
+    const node = yield* nodeAt(resolved(property.schema), {
+      isRoot: false,
+      isTyped: true,
+      patterns,
+    });
     if (node !== undefined) properties.set(member, node);
   }
   // Only a list has an element type, and only a map has a value type.
@@ -172,12 +188,13 @@ function* nodeAt(
     return yield* nodeAt(resolved(part), {
       isRoot: false,
       isTyped: isTyped && schema.type === type,
+      patterns,
     });
   }
   const additional = yield* below(schemaOfValues(schema), 'object');
   const items = yield* below(schema.items, 'array');
   const isUntyped = !isTyped && (schema.rules ?? []).length > 0;
-  const rules = isUntyped ? [] : yield* rulesOf(schema, self);
+  const rules = isUntyped ? [] : yield* rulesOf(schema, self, patterns);
   const isEmpty =
     rules.length + properties.size === 0 && additional === undefined && items === undefined;
   if (isEmpty && !isUntyped) return undefined;
@@ -190,6 +207,7 @@ export const selfName = 'selfType';
 function* rulesOf(
   schema: Schema,
   self: Schema,
+  patterns: PatternAge,
 ): Generator<void, readonly (CompiledRule | BrokenRule)[]> {
   const { rules = [] } = schema;
   if (rules.length === 0) return [];
@@ -197,7 +215,7 @@ function* rulesOf(
   const compiledRules: (CompiledRule | BrokenRule)[] = [];
   for (const rule of rules) {
     yield;
-    compiledRules.push(yield* compileRule(rule, type));
+    compiledRules.push(yield* compileRule(rule, type, patterns));
   }
   return compiledRules;
 }

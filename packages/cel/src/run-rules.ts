@@ -22,6 +22,7 @@ import {
   isUnchanged,
   keyPath,
   noField,
+  type PatternAge,
   type Schema,
 } from '@wheelhouse/schema';
 import type { Program } from './evaluator.ts';
@@ -66,7 +67,7 @@ export function compileRules(schema: Schema, meter?: RuleMeter): RunRules {
   let node: RuleNode | undefined | 'unknown' = 'unknown';
   function* compiled() {
     const startMs = meter?.now() ?? 0;
-    const rules = yield* ruleNode(schema);
+    const rules = yield* ruleNode(schema, { isRoot: true, patterns: 'stored' });
     if (rules !== undefined) meter?.compiled(meter.now() - startMs);
     return rules;
   }
@@ -90,9 +91,14 @@ export function compileRules(schema: Schema, meter?: RuleMeter): RunRules {
 export function* validateDefault(
   schema: Schema,
   value: JsonValue,
-  at: { readonly path: string; readonly isRoot: boolean; readonly budget: number },
+  at: {
+    readonly path: string;
+    readonly isRoot: boolean;
+    readonly budget: number;
+    readonly patterns: PatternAge;
+  },
 ): Generator<void, { readonly errors: readonly FieldError[]; readonly left: number }> {
-  const node = yield* ruleNode(schema, at.isRoot);
+  const node = yield* ruleNode(schema, at);
   if (node === undefined) return { errors: [], left: at.budget };
   const update = new RuleRun({ budget: at.budget });
   const pair = correlate({ old: value, value, schema });

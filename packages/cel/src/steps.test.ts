@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { compile } from './compile.ts';
 import { compileRules } from './run-rules.ts';
 import { standardFunctions } from './types/standard-functions.ts';
+import { stringType } from './types/types.ts';
 import { CelCostError } from './values.ts';
 
 const long = (count: number) => `lists.range(${count})`;
@@ -69,6 +70,26 @@ describe('TRUST-2: macros walk long lists in steps', () => {
     };
     expect(stepsOf()).toEqual({ pauses: 6, value: true });
     expect(stepsOf()).toEqual({ pauses: 0, value: true });
+  });
+
+  test('only a literal pattern of a stored expression may have many parts', () => {
+    const manyParts = (first: string) => `^(${first}|${'a|'.repeat(3_500)}z)$`;
+    const variables = new Map([['p', stringType]]);
+    const environment = { functions: standardFunctions(), variables };
+    const literal = `'a'.matches('${manyParts('b')}') && 'a'.find('${manyParts('c')}') == 'a'`;
+    const program = compile(literal, environment).program();
+    // The parsed patterns are kept only as long as there are few others.
+    for (let other = 0; other < 501; other += 1) {
+      compile(`'a'.matches('${other}')`, environment).program();
+    }
+    expect(runInOnePiece(program.steps(new Map(), costMax)).value).toBe(true);
+    const computed = compile(`'a'.matches(p)`, environment).program();
+    const { error } = runInOnePiece(computed.steps(new Map([['p', manyParts('d')]]), costMax));
+    expect(error?.message).toContain('at most 12000 parts');
+    for (const call of ['matches', 'find']) {
+      const source = `'a'.${call}('${manyParts('e')}') == 'a'.${call}('a')`;
+      expect(() => compile(source, { ...environment, patterns: 'new' }).program()).toThrow();
+    }
   });
 
   test('short evaluations take one step', () => {

@@ -54,7 +54,12 @@ export {
 } from './schema.ts';
 export { formatCheck, parseDurationFormat } from './validation/formats.ts';
 export { validateUniqueness } from './validation/list-uniqueness.ts';
-export { isLargePattern, Pattern } from './validation/pattern.ts';
+export {
+  checkPatternParts,
+  isLargePattern,
+  Pattern,
+  type PatternAge,
+} from './validation/pattern.ts';
 export { validate, validateStructure } from './validation/validate.ts';
 export { codePointCount, noField } from './validation/validate-scalars.ts';
 export {

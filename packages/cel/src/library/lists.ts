@@ -1,6 +1,5 @@
 import { sortSteps } from '@wheelhouse/machinery';
 import { reversed, sliced } from '../items.ts';
-
 import {
   type CallContext,
   divided,

@@ -1,5 +1,5 @@
-import { runInOnePiece, WorkBudget, WorkExceeded } from '@wheelhouse/machinery';
-import { isLargePattern, Pattern } from '@wheelhouse/schema';
+import { errorText, runInOnePiece, WorkBudget, WorkExceeded } from '@wheelhouse/machinery';
+import { checkPatternParts, isLargePattern, Pattern, type PatternAge } from '@wheelhouse/schema';
 import { unpausedMax } from '../meter.ts';
 import {
   type CallContext,
@@ -332,16 +332,44 @@ const patternsWeightMax = 500_000;
 
 let patternsWeight = 0;
 
+/**
+ * Literal patterns of stored expressions that have more parts than new ones may have. Only earlier
+ * versions accepted them, so their number does not grow.
+ */
+const storedPatterns = new Set<string>();
+
+/**
+ * Parses a literal pattern, which may have any number of parts unless the expression is new. Throws
+ * `CelError` if it is invalid or too large.
+ */
+export function literalPatternOf(source: string, at: { readonly patterns?: PatternAge }): Pattern {
+  try {
+    checkParts(source);
+  } catch (error) {
+    if (at.patterns === 'new') throw error;
+    storedPatterns.add(source);
+  }
+  return patternOf(source);
+}
+
+/** Throws `CelError` if a pattern that is not stored takes too long to parse. */
+function checkParts(source: string): void {
+  refusing(() => checkPatternParts(source));
+}
+
+function refusing<T>(run: () => T): T {
+  try {
+    return run();
+  } catch (error) {
+    throw new CelError(errorText(error));
+  }
+}
+
 /** Parses an RE2 pattern. Throws `CelError` if it is invalid or too large. */
-export function patternOf(source: string): Pattern {
+function patternOf(source: string): Pattern {
   const cachedPattern = patterns.get(source);
   if (cachedPattern !== undefined) return cachedPattern;
-  let pattern: Pattern;
-  try {
-    pattern = new Pattern(source);
-  } catch (error) {
-    throw new CelError(String(error instanceof Error ? error.message : error));
-  }
+  const pattern = refusing(() => new Pattern(source));
   if (patterns.size >= patternsMax || patternsWeight + pattern.weight > patternsWeightMax) {
     patterns.clear();
     patternsWeight = 0;
@@ -357,6 +385,7 @@ const parsingWork = unpausedMax.work + 1;
 /** Parses and compiles a pattern, in steps if it is large (TRUST-2). */
 function* patternSteps(source: string, context: CallContext): Generator<void, Pattern> {
   if (!patterns.has(source) && isLargePattern(source)) {
+    if (!storedPatterns.has(source)) checkParts(source);
     context.work(parsingWork);
     yield;
   }

@@ -1,3 +1,4 @@
+import type { PatternAge } from '@wheelhouse/schema';
 import { type CallExpr, qualifiedName } from '../syntax/ast.ts';
 import type { MacroOptions } from '../syntax/macros.ts';
 import { messageStruct, messageTypes } from '../syntax/messages.ts';
@@ -24,6 +25,8 @@ export interface Environment extends MacroOptions {
   readonly variables: ReadonlyMap<string, Type>;
   /** Objects that can be constructed as `Name{field: value}`; none if absent. */
   readonly structs?: (name: string) => StructType | undefined;
+  /** Whether the limit on new patterns applies to literal ones; `stored` if absent. */
+  readonly patterns?: PatternAge;
 }
 
 /**

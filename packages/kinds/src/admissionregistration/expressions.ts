@@ -9,6 +9,7 @@ import {
   ruleErrors,
   tooMany,
 } from '@wheelhouse/machinery';
+import type { PatternAge } from '@wheelhouse/schema';
 import type { MatchCondition } from '../gen/types/admissionregistration/v1alpha1.ts';
 import type { Stored } from '../resource-def.ts';
 import { expressionsPerStep, flatMapSteps } from '../rules/checks.ts';
@@ -31,6 +32,8 @@ export interface ExpressionUse {
   readonly patches?: boolean;
   /** Upper bound of the estimated cost; absent: no bound. */
   readonly costMax?: number;
+  /** Whether an update keeps the expression, so that the limit on new patterns does not apply. */
+  readonly patterns?: PatternAge;
 }
 
 /** Why an expression cannot be used. */
@@ -46,6 +49,12 @@ export type ExpressionChecker = (
   source: string,
   use: ExpressionUse,
 ) => Generator<void, ExpressionProblem | undefined>;
+
+/** The checker of expressions that an update keeps. */
+export function storedChecker(check: ExpressionChecker | undefined): ExpressionChecker | undefined {
+  if (check === undefined) return undefined;
+  return (source, use) => check(source, { ...use, patterns: 'stored' });
+}
 
 const conditionsMax = 64;
 

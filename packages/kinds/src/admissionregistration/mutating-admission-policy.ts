@@ -114,7 +114,7 @@ function* validatePolicy(
 ): Generator<void, FieldError[]> {
   const spec = ensure(object, 'spec');
   // kube-apiserver declares the name `variables` even if there are none.
-  const scope = { ...policyScope(spec, options.check), variables: true };
+  const scope = { ...(yield* policyScope(spec, options)), variables: true };
   const mutations = spec.mutations ?? [];
   const field = 'spec.reinvocationPolicy';
   const policy = spec.reinvocationPolicy ?? '';

@@ -27,13 +27,14 @@ import type {
   MutatingAdmissionPolicySpec,
 } from '../gen/types/admissionregistration/v1alpha1.ts';
 import type { Stored } from '../resource-def.ts';
-import { expressionsPerStep, flatMapSteps, same } from '../rules/checks.ts';
+import { expressionsPerStep, flatMapSteps, same, sameSteps } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
 import {
   checkedExpression,
   type ExpressionChecker,
   namesFor,
   type OwnVariables,
+  storedChecker,
   validateMatchConditions,
 } from './expressions.ts';
 import { validateMatchResources } from './match-resources.ts';
@@ -79,24 +80,30 @@ export function* validatePolicy(
   options: PolicyOptions,
 ): Generator<void, FieldError[]> {
   const spec = object.spec ?? {};
-  const scope = policyScope(spec, options.check);
+  const scope = yield* policyScope(spec, options);
   return [
     ...(yield* validatePolicyBasis(object, { ...options, scope })),
     ...(yield* validateChecks(spec, object.metadata.name ?? '', scope)),
   ];
 }
 
-/** Returns the context in which the expressions of a policy are validated. */
-export function policyScope(
+/** Returns the context in which the expressions of a policy are validated, in steps. */
+export function* policyScope(
   spec: Stored<ValidatingAdmissionPolicySpec | MutatingAdmissionPolicySpec>,
-  check: ExpressionChecker | undefined,
-): PolicyScope {
+  { check, old }: Pick<PolicyOptions, 'check' | 'old'>,
+): Generator<void, PolicyScope> {
   const params = spec.paramKind !== undefined;
   const list = (spec.variables ?? []).map((variable) => ({
     name: variable.name ?? '',
     expression: variable.expression ?? '',
   }));
-  return { check, params, variables: list.length > 0, own: { list } };
+  const isKept = old !== undefined && (yield* sameSteps(spec, old.spec ?? {}));
+  return {
+    check: isKept ? storedChecker(check) : check,
+    params,
+    variables: list.length > 0,
+    own: { list },
+  };
 }
 
 /** Validates the fields that both kinds of policy share: all but validations and mutations. */

@@ -152,7 +152,7 @@ function* findViolations(spec: Crd['spec']): Generator<void, CrdCondition | unde
     }
     appendAll(
       errors,
-      yield* validateStructural(props, `spec.versions[${index}].schema.openAPIV3Schema`),
+      yield* validateStructural(props, `spec.versions[${index}].schema.openAPIV3Schema`, 'stored'),
     );
   }
   if (errors.length === 0) return undefined;

@@ -39,7 +39,7 @@ import {
 import { type DefaultValidator, validateDefaults } from './default-rules.ts';
 import { everySchema, itemsOf, type SchemaProps } from './schema-props.ts';
 import { mapKeyErrors, validateSchemaRules } from './schema-rules.ts';
-import { compilePatterns, notStructural, validateStructural } from './structural.ts';
+import { compilePatterns, notStructural, partsErrors, validateStructural } from './structural.ts';
 
 /** Validates the CEL rules of a structural schema when a definition is written, in steps. */
 export type RuleChecker = (at: {
@@ -357,23 +357,33 @@ function* schemaErrors(
   const { common } = context;
   const path = childPath(at.path, 'openAPIV3Schema');
   const errors = context.statusEnabled ? rootErrors(props, path) : [];
+  const old = common.oldSchemas.get(at.version);
+  const unchanged = old !== undefined && jsonEqual(jsonObject(old), jsonObject(props));
+  const age = unchanged ? 'stored' : 'new';
+  yield;
   if (props.nullable === true) {
     errors.push(forbiddenField(childPath(path, 'nullable'), 'nullable cannot be true at the root'));
   }
-  if (common.structure === 'any') return errors;
+  if (common.structure === 'any') {
+    return unchanged ? errors : [...errors, ...(yield* partsErrors(props, path))];
+  }
   const reason = yield* notStructural(props);
   let structure: FieldError[] = [];
   let schema: Schema | undefined;
   yield;
   if (reason === undefined) {
-    yield* compilePatterns(props);
-    structure = yield* validateStructural(props, path);
+    yield* compilePatterns(props, age);
+    structure = yield* validateStructural(props, path, age);
     yield;
     if (structure.length === 0) {
       const { embedded, validateDefault } = common.rules;
       schema = schemaFromOpenApi(props);
       yield;
-      structure = yield* validateDefaults(schema, path, { embedded, validateDefault });
+      structure = yield* validateDefaults(schema, path, {
+        embedded,
+        validateDefault,
+        patterns: age,
+      });
       yield;
     }
     appendAll(errors, structure);
@@ -384,7 +394,7 @@ function* schemaErrors(
   if (reason !== undefined && errors.length === 0) errors.push(invalid(path, '', reason));
   if (schema !== undefined && structure.length === 0) {
     const blocked = prefixTester(faults.map((fault) => fault.at));
-    appendAll(errors, yield* ruleErrors({ props, schema }, { ...at, path, blocked }, common));
+    appendAll(errors, yield* ruleErrors(schema, { path, blocked, unchanged }, common));
     yield;
   }
   return errors;
@@ -425,16 +435,13 @@ function hasExtensions(schema: SchemaProps): boolean {
 }
 
 function* ruleErrors(
-  { props, schema }: { readonly props: SchemaProps; readonly schema: Schema },
-  at: { path: string; version: string; blocked: (path: string) => boolean },
+  schema: Schema,
+  at: { path: string; unchanged: boolean; blocked: (path: string) => boolean },
   common: Common,
 ): Generator<void, readonly FieldError[]> {
   const { checkRules } = common.rules;
   if (checkRules === undefined) return [];
-  const old = common.oldSchemas.get(at.version);
-  const unchanged = old !== undefined && jsonEqual(jsonObject(old), jsonObject(props));
-  yield;
-  return yield* checkRules({ schema, path: at.path, blocked: at.blocked, unchanged });
+  return yield* checkRules({ schema, ...at });
 }
 
 /** Go names of the root's keywords that a status subresource allows, as the error lists them. */

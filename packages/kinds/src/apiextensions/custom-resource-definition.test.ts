@@ -67,6 +67,19 @@ function errorsOf(input: JsonObject): string[] {
 const schemaErrors = (properties: JsonObject) =>
   errorsOf(crdWith({ versions: [withSchema({ type: 'object', properties })] }));
 
+test('TRUST-2: a new schema that need not be structural has no patterns of many parts', () => {
+  const pattern = '\\pL'.repeat(300);
+  const properties = { a: { type: 'string', pattern } };
+  const lenient = { ...context, version: 'v1beta1' };
+  const spec = { preserveUnknownFields: true, versions: [withSchema({ properties })] };
+  const [crd, old] = [created(crdWith(spec)), created(crdWith(spec))];
+  const errors = foundErrors(def.strategy.validateCreate?.(lenient, crd));
+  expect(errors.map(({ message }) => message)).toEqual([
+    expect.stringContaining('at most 12000 parts'),
+  ]);
+  expect(foundErrors(def.strategy.validateUpdate?.(lenient, crd, old))).toEqual([]);
+});
+
 describe('a CustomResourceDefinition', () => {
   test('gets defaults, and the storage version in its status', () => {
     const crd = created(crdWith());
@@ -387,12 +400,14 @@ test('TRUST-2: the rules of a schema of many properties run in steps', () => {
   let steps = 0;
   for (const _ of notStructural(schemaOf({ id: 'i' }))) steps += 1;
   expect(steps).toBeGreaterThan(8);
-  const structural = stepped(validateStructural(schemaOf({}), 's'));
+  const structural = stepped(validateStructural(schemaOf({}), 's', 'new'));
   expect(structural.steps).toBeGreaterThan(10);
   expect(structural.fields).toEqual(['s.properties[last].type']);
   const schema = schemaFromOpenApi(schemaOf({ type: 'string', default: 1 }));
   const embedded = { objectMeta: {}, validateMeta: () => [], validateLabel: () => [] };
-  const defaults = stepped(validateDefaults(schema, 's', { embedded, validateDefault: undefined }));
+  const defaults = stepped(
+    validateDefaults(schema, 's', { embedded, validateDefault: undefined, patterns: 'new' }),
+  );
   expect(defaults.steps).toBeGreaterThan(10);
   expect(defaults.fields).toEqual(['s.properties[last].default']);
 });

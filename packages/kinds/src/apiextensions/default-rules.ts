@@ -17,6 +17,7 @@ import {
   EmbeddedError,
   type EmbeddedRules,
   keyPath,
+  type PatternAge,
   pruneValue,
   type Schema,
   validateEmbedded,
@@ -30,12 +31,19 @@ import {
 export type DefaultValidator = (
   schema: Schema,
   value: JsonValue,
-  at: { readonly path: string; readonly isRoot: boolean; readonly budget: number },
+  at: {
+    readonly path: string;
+    readonly isRoot: boolean;
+    readonly budget: number;
+    readonly patterns: PatternAge;
+  },
 ) => Generator<void, { readonly errors: readonly FieldError[]; readonly left: number }>;
 
 interface DefaultRuleOptions {
   readonly embedded: EmbeddedRules;
   readonly validateDefault: DefaultValidator | undefined;
+  /** Whether the limit on new patterns applies to those of rules. */
+  readonly patterns: PatternAge;
 }
 
 /** Upper bound of the total cost of the rules of all defaults of a schema. */
@@ -152,7 +160,8 @@ function* valueErrors(
   const standard = schema.default ?? null;
   const errors = yield* validateStructure(schema)(standard, { prefix: place.field });
   if (errors.length > 0 || walk.validateDefault === undefined) return errors;
-  const at = { path: place.field, isRoot: place.root === schema, budget: walk.budget };
+  const { budget, patterns } = walk;
+  const at = { path: place.field, isRoot: place.root === schema, budget, patterns };
   const result = yield* walk.validateDefault(schema, standard, at);
   walk.budget = result.left;
   return result.errors;

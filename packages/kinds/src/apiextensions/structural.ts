@@ -7,7 +7,14 @@ import {
   jsonEqual,
   required,
 } from '@wheelhouse/machinery';
-import { childPath, indexPath, keyPath, Pattern } from '@wheelhouse/schema';
+import {
+  checkPatternParts,
+  childPath,
+  indexPath,
+  keyPath,
+  Pattern,
+  type PatternAge,
+} from '@wheelhouse/schema';
 import { additionalOf, entriesOf, everySchema, itemsOf, type SchemaProps } from './schema-props.ts';
 
 /** The position of a schema: the root, the items of a list, or a member. */
@@ -56,6 +63,13 @@ function childrenOf(props: SchemaProps): SchemaProps[] {
   return [...present, ...lists, ...Object.values(props.properties ?? {})];
 }
 
+/** One traversal of the structural schemas of a definition. */
+interface Pass {
+  /** Number of schemas visited so far. */
+  schemas: number;
+  readonly patterns: PatternAge;
+}
+
 /**
  * Validates the rules of structural schemas for a schema that has a structural form (CRD-1), in
  * steps (TRUST-2).
@@ -63,8 +77,9 @@ function childrenOf(props: SchemaProps): SchemaProps[] {
 export function* validateStructural(
   props: SchemaProps,
   path: string,
+  patterns: PatternAge,
 ): Generator<void, FieldError[]> {
-  const errors = yield* invariants(props, { level: 'root', path }, { schemas: 0 });
+  const errors = yield* invariants(props, { level: 'root', path }, { schemas: 0, patterns });
   yield;
   appendAll(errors, completeness(props, path));
   const key = (error: FieldError) => `${error.field}: ${error.message}`;
@@ -74,7 +89,7 @@ export function* validateStructural(
 function* invariants(
   props: SchemaProps,
   { level, path }: { readonly level: Level; readonly path: string },
-  pass: { schemas: number },
+  pass: Pass,
 ): Generator<void, FieldError[]> {
   pass.schemas += 1;
   if (pass.schemas % schemasPerStep === 0) yield;
@@ -102,7 +117,8 @@ function* invariants(
     appendAll(errors, yield* below(additional, { level: 'field', path: additionalPath }));
   }
   appendAll(errors, extensionErrors(props, path));
-  appendAll(errors, valueErrors(props, { path, ...intOrStringForms(props) }));
+  const forms = intOrStringForms(props);
+  appendAll(errors, valueErrors(props, { path, ...forms, patterns: pass.patterns }));
   appendAll(errors, typeErrors(props, level, path));
   appendAll(errors, metaErrors(props, level, path));
   return errors;
@@ -214,11 +230,12 @@ interface ValuePlace {
   readonly path: string;
   readonly skipAnyOf: boolean;
   readonly skipFirstAllOf: boolean;
+  readonly patterns: PatternAge;
 }
 
 function valueErrors(props: SchemaProps, place: ValuePlace): FieldError[] {
   const errors: FieldError[] = [];
-  const plain = { skipAnyOf: false, skipFirstAllOf: false };
+  const plain = { skipAnyOf: false, skipFirstAllOf: false, patterns: place.patterns };
   const addErrorsOf = (name: 'anyOf' | 'allOf' | 'oneOf') =>
     (props[name] ?? []).forEach((child, index) => {
       const path = indexPath(childPath(place.path, name), index);
@@ -231,7 +248,7 @@ function valueErrors(props: SchemaProps, place: ValuePlace): FieldError[] {
   if (props.not !== undefined) {
     appendAll(errors, nestedErrors(props.not, { ...plain, path: childPath(place.path, 'not') }));
   }
-  const reason = patternError(props.pattern);
+  const reason = patternError(props.pattern, place.patterns);
   if (reason !== undefined) {
     const detail = `must be a valid regular expression, but isn't: ${reason}`;
     errors.push(invalid(childPath(place.path, 'pattern'), props.pattern, detail));
@@ -239,29 +256,35 @@ function valueErrors(props: SchemaProps, place: ValuePlace): FieldError[] {
   return errors;
 }
 
-/** Errors of the patterns that were compiled last; undefined for valid ones. */
-const patternErrors = new Map<string, string | undefined>();
+/** Errors of the patterns that were parsed last; undefined for valid ones. */
+const patternErrors: Readonly<Record<PatternAge, Map<string, string | undefined>>> = {
+  new: new Map(),
+  stored: new Map(),
+};
 
 /** Maximum number of characters of these patterns; one definition has fewer. */
 const patternCharactersMax = 4 * 1024 * 1024;
 
 let patternCharacters = 0;
 
-function patternError(pattern: string | undefined): string | undefined {
+function patternError(pattern: string | undefined, age: PatternAge): string | undefined {
   if (pattern === undefined || pattern === '') return undefined;
-  if (patternErrors.has(pattern)) return patternErrors.get(pattern);
+  const errors = patternErrors[age];
+  if (errors.has(pattern)) return errors.get(pattern);
   if (patternCharacters + pattern.length > patternCharactersMax) {
-    patternErrors.clear();
+    patternErrors.new.clear();
+    patternErrors.stored.clear();
     patternCharacters = 0;
   }
-  const error = compilationError(pattern);
-  patternErrors.set(pattern, error);
+  const error = compilationError(pattern, age);
+  errors.set(pattern, error);
   patternCharacters += pattern.length;
   return error;
 }
 
-function compilationError(pattern: string): string | undefined {
+function compilationError(pattern: string, age: PatternAge): string | undefined {
   try {
+    if (age === 'new') checkPatternParts(pattern);
     return new Pattern(pattern) && undefined;
   } catch (error) {
     return errorText(error);
@@ -272,14 +295,31 @@ function compilationError(pattern: string): string | undefined {
 const schemasPerStep = 500;
 
 /** Compiles the patterns of a schema in steps (TRUST-2), before they are validated in one. */
-export function* compilePatterns(props: SchemaProps): Generator<void, void> {
+export function* compilePatterns(props: SchemaProps, age: PatternAge): Generator<void, void> {
   let count = 0;
   for (const { pattern } of everySchema(props)) {
     count += 1;
-    const isNew = pattern !== undefined && !patternErrors.has(pattern);
-    if (isNew) patternError(pattern);
-    if (isNew || count % schemasPerStep === 0) yield;
+    const isUnknown = pattern !== undefined && !patternErrors[age].has(pattern);
+    if (isUnknown) patternError(pattern, age);
+    if (isUnknown || count % schemasPerStep === 0) yield;
   }
+}
+
+/**
+ * The errors of new patterns that take long to parse, for a schema that need not be structural and
+ * whose patterns are not validated otherwise, in steps.
+ */
+export function* partsErrors(props: SchemaProps, path: string): Generator<void, FieldError[]> {
+  const errors: FieldError[] = [];
+  for (const { pattern = '' } of everySchema(props)) {
+    try {
+      checkPatternParts(pattern);
+    } catch (error) {
+      errors.push(invalid(path, pattern, errorText(error)));
+    }
+    if (pattern !== '') yield;
+  }
+  return errors;
 }
 
 const structural = 'to be structural';
@@ -296,7 +336,7 @@ const absent = ['default', 'x-kubernetes-list-type', 'x-kubernetes-map-type'] as
 function nestedErrors(props: SchemaProps, place: ValuePlace): FieldError[] {
   const { path } = place;
   const errors = valueErrors(props, place);
-  const plain = { skipAnyOf: false, skipFirstAllOf: false };
+  const plain = { skipAnyOf: false, skipFirstAllOf: false, patterns: place.patterns };
   const items = itemsOf(props);
   if (items !== undefined) {
     appendAll(errors, nestedErrors(items, { ...plain, path: childPath(path, 'items') }));

@@ -19,9 +19,10 @@ import {
   tooMany,
   typeInvalid,
 } from '@wheelhouse/machinery';
-import type {
-  AdmissionKindOptions,
-  ExpressionChecker,
+import {
+  type AdmissionKindOptions,
+  type ExpressionChecker,
+  storedChecker,
 } from '../admissionregistration/expressions.ts';
 import { ageColumn, at, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
@@ -57,12 +58,22 @@ export function deviceClass(dialect: Dialect, options: AdmissionKindOptions): Re
       validateCreate: (_, object) => validate(object, undefined, check),
       *validateUpdate(_, object, old) {
         // kube-apiserver validates the whole object both on its own and as part of the change.
-        const errors = yield* validate(object, undefined, check);
-        return [...errors, ...(yield* validate(object, old, check))];
+        const checker = checkerOfUpdate(object, old, check);
+        const errors = yield* validate(object, undefined, checker);
+        return [...errors, ...(yield* validate(object, old, checker))];
       },
     },
     example: () => ({ spec: {} }),
   });
+}
+
+/** The checker of an update, for which expressions are not new if it keeps the spec. */
+export function checkerOfUpdate(
+  object: JsonObject,
+  old: JsonObject,
+  check: ExpressionChecker | undefined,
+): ExpressionChecker | undefined {
+  return sameOrEmpty(at(object, 'spec'), at(old, 'spec')) ? storedChecker(check) : check;
 }
 
 function* validate(

@@ -34,6 +34,7 @@ import type { ResourceDef, Stored } from '../resource-def.ts';
 import { immutable, validateConditions } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
 import {
+  checkerOfUpdate,
   fillRequests,
   requestNames,
   requestsMax,
@@ -54,8 +55,8 @@ export function resourceClaim(
   const state = column('State', claimState, { description: 'Allocation state of the claim.' });
   const columns = [nameColumn, state, ageColumn];
   const defaults = (object: Stored<ResourceClaim>) => fillRequests(object.spec?.devices);
-  const validateParts = (object: Stored<ResourceClaim>, parts: 'new' | 'stored') =>
-    validateClaimedDevices(object.spec?.devices, 'spec.devices', { parts, check });
+  const validateParts = (object: Stored<ResourceClaim>, parts: 'new' | 'stored', checker = check) =>
+    validateClaimedDevices(object.spec?.devices, 'spec.devices', { parts, check: checker });
   return defineKind({
     dialect,
     ...(options.features === undefined ? {} : { features: options.features }),
@@ -77,10 +78,11 @@ export function resourceClaim(
       validateCreate: (_, object) => validateParts(object, 'new'),
       *validateUpdate(context, object, old) {
         if (context.subresource === 'status') return yield* validateStatus(object, old);
+        const checker = checkerOfUpdate(object, old, check);
         return [
-          ...(yield* validateParts(object, 'new')),
+          ...(yield* validateParts(object, 'new', checker)),
           ...immutable('spec', at(object, 'spec'), at(old, 'spec')),
-          ...(yield* validateParts(object, 'stored')),
+          ...(yield* validateParts(object, 'stored', checker)),
         ];
       },
     },
@@ -273,10 +275,17 @@ export function resourceClaimTemplate(
   const columns = [nameColumn, ageColumn];
   const devicesOf = (object: Stored<ResourceClaimTemplate>) => object.spec?.spec?.devices;
   const defaults = (object: Stored<ResourceClaimTemplate>) => fillRequests(devicesOf(object));
-  function* validateParts(object: Stored<ResourceClaimTemplate>, parts: 'new' | 'stored') {
+  function* validateParts(
+    object: Stored<ResourceClaimTemplate>,
+    parts: 'new' | 'stored',
+    checker = check,
+  ) {
     return [
       ...validateTemplateMetadata(object.spec?.metadata, 'spec.metadata'),
-      ...(yield* validateClaimedDevices(devicesOf(object), 'spec.spec.devices', { parts, check })),
+      ...(yield* validateClaimedDevices(devicesOf(object), 'spec.spec.devices', {
+        parts,
+        check: checker,
+      })),
     ];
   }
   return defineKind<ResourceClaimTemplate>({
@@ -292,10 +301,11 @@ export function resourceClaimTemplate(
       extraMetadataChecks: { '': ['whole', 'change'] },
       validateCreate: (_, object) => validateParts(object, 'new'),
       *validateUpdate(_, object, old) {
+        const checker = checkerOfUpdate(object, old, check);
         return [
-          ...(yield* validateParts(object, 'new')),
+          ...(yield* validateParts(object, 'new', checker)),
           ...immutable('spec', at(object, 'spec'), at(old, 'spec')),
-          ...(yield* validateParts(object, 'stored')),
+          ...(yield* validateParts(object, 'stored', checker)),
         ];
       },
     },

@@ -196,7 +196,7 @@ const patternLengthMax = 16_384;
 /** Maximum number of instructions of a compiled pattern. */
 const patternSizeMax = 10_000;
 
-/** Maximum work of parsing a pattern, in literal characters. */
+/** Maximum work of parsing a new pattern, in literal characters. */
 const patternPartsMax = 12_000;
 
 /** Instructions and parts above which a pattern is parsed and compiled in steps of their own. */
@@ -205,6 +205,24 @@ const undividedWeight = 2_000;
 /** Whether compiling a pattern takes so long that it is divided. */
 export function isLargePattern(source: string): boolean {
   return source.length <= patternLengthMax && weightOf(sizeOfPattern(source)) > undividedWeight;
+}
+
+/**
+ * Whether a limit applies that only new patterns have to keep, because earlier versions stored
+ * patterns beyond it.
+ */
+export type PatternAge = 'new' | 'stored';
+
+/**
+ * Refuses a new pattern that takes long to parse. `Pattern` does not, so that the definitions and
+ * expressions that earlier versions accepted keep working.
+ * @throws Error with a message for users
+ */
+export function checkPatternParts(source: string): void {
+  // Longer patterns are refused by their length.
+  if (source.length > patternLengthMax || sizeOfPattern(source).parts <= patternPartsMax) return;
+  const counts = 'a group or an alternative counts as 3, and a Unicode class as 60';
+  throw new Error(`a pattern may have at most ${patternPartsMax} parts, where ${counts}`);
 }
 
 const weightOf = ({ instructions, parts }: PatternSize) => instructions + parts;
@@ -230,10 +248,6 @@ export class Pattern {
     const size = sizeOfPattern(source);
     if (size.instructions > patternSizeMax) {
       throw new Error(`a compiled pattern may have at most ${patternSizeMax} instructions`);
-    }
-    if (size.parts > patternPartsMax) {
-      const counts = 'a group or an alternative counts as 3, and a Unicode class as 60';
-      throw new Error(`a pattern may have at most ${patternPartsMax} parts, where ${counts}`);
     }
     this.weight = weightOf(size);
     if (this.weight > undividedWeight) {
