@@ -125,7 +125,7 @@ describe('writers', () => {
       apiVersion: 'apps/v1',
       kind: 'DaemonSet',
       metadata: { name },
-      spec: { ...selecting({ app: name }, { name: 'c', image }) },
+      spec: selecting({ app: name }, { name: 'c', image }),
     });
     const made = await server.post(`${daemons}?fieldManager=maker`, daemon('i:1'));
     const annotations = (answer: Answer) => answer.body.metadata.annotations;
@@ -441,7 +441,7 @@ describe('merging', () => {
       apiVersion: 'apps/v1',
       kind: 'Deployment',
       metadata: { name },
-      spec: { ...selecting({ a: 'b' }, { name: 'c', image: 'i', command: ['x', 'y'] }) },
+      spec: selecting({ a: 'b' }, { name: 'c', image: 'i', command: ['x', 'y'] }),
     });
     const spec = ownedBy(answer, 'alice')?.['f:spec'];
     expect(spec?.['f:selector']).toEqual({});

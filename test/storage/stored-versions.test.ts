@@ -314,7 +314,7 @@ describe.each([
 
     test('STORE-2: an unchanged write stores the current form, once', async () => {
       const path = '/apis/apps/v1/namespaces/default/deployments';
-      const spec = { ...selecting({ app: 'a' }) };
+      const spec = selecting({ app: 'a' });
       const made = await server.post(path, { metadata: { name: 'made' }, spec });
       const again = async (name: string) => {
         const { body } = await server.patch(`${path}/${name}`, {}, 'merge');

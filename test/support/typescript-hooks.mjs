@@ -2,11 +2,13 @@
 // Blanks replace the types, so that errors have the lines and columns of the sources.
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const cache = join(root, 'node_modules', '.cache', 'typescript');
+const compiler = createRequire(import.meta.url)('ts-blank-space/package.json').version;
 
 /** vitest's global setup: fills the cache once for all processes, and removes other results. */
 export async function setup() {
@@ -38,7 +40,7 @@ export async function load(url, context, next) {
 
 /** The JavaScript of a TypeScript text, and the name of its file in the cache. */
 async function scriptOf(text) {
-  const name = `${createHash('sha256').update(text).digest('hex')}.js`;
+  const name = `${createHash('sha256').update(compiler).update(text).digest('hex')}.js`;
   const path = join(cache, name);
   try {
     return { name, script: readFileSync(path, 'utf8') };

@@ -249,7 +249,7 @@ const daemonSet = JSON.stringify({
   apiVersion: 'apps/v1',
   kind: 'DaemonSet',
   metadata: { name: 'ds' },
-  spec: { ...selecting({ app: 'd' }) },
+  spec: selecting({ app: 'd' }),
 });
 
 printsLikeKubectl('drain', [

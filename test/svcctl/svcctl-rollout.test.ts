@@ -141,7 +141,7 @@ const replicaSet = JSON.stringify({
   apiVersion: 'apps/v1',
   kind: 'ReplicaSet',
   metadata: { name: 'alone' },
-  spec: { ...selecting({ a: 'b' }) },
+  spec: selecting({ a: 'b' }),
 });
 
 printsLikeKubectl(

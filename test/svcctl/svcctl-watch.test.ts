@@ -203,7 +203,7 @@ const deployment = {
   apiVersion: 'apps/v1',
   kind: 'Deployment',
   metadata: { name: 'd' },
-  spec: { ...selecting({ app: 'd' }) },
+  spec: selecting({ app: 'd' }),
 };
 const status = {
   status: { observedGeneration: 1, conditions: [{ type: 'Available', status: 'True' }] },

@@ -171,12 +171,10 @@ export interface ResponseHead {
 }
 
 /**
- * Encodes header blocks with the static table only (RFC 7541, 6.2.2), so they can consist of parts
- * that are encoded once for all connections. The dynamic table would save about sixty bytes per
- * response.
+ * The encoding of a name and of a recent value, because most headers rarely change. It uses only
+ * the static table (RFC 7541, 6.2.2), so that all connections share it. The dynamic table would
+ * save about sixty bytes per response.
  */
-
-/** The encoding of a name and of a recent value, because most headers rarely change. */
 class FieldCode {
   readonly head: Buffer;
   /** The value that `bytes` encodes together with the name. */

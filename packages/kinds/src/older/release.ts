@@ -105,7 +105,7 @@ function withOlderVersions(defs: readonly ResourceDef[], release: Release): read
     );
     const [first] = kinds;
     if (first === undefined) return [def];
-    return viewsOf(def, { ...first, older: kinds.flatMap(({ older }) => older) }, release);
+    return kindsWith(def, { ...first, older: kinds.flatMap(({ older }) => older) }, release);
   });
 }
 
@@ -113,7 +113,7 @@ const groupOf = (dialect: Dialect, facts: string): string =>
   dialect.group(groupStems[facts] ?? facts);
 
 /** The kind with its older versions, and the kinds of other groups with the same objects. */
-function viewsOf(def: ResourceDef, kind: OlderKind, release: Release): ResourceDef[] {
+function kindsWith(def: ResourceDef, kind: OlderKind, release: Release): ResourceDef[] {
   const groups = [...new Set([kind.facts, ...kind.older.map(({ facts }) => facts)])];
   return groups.map((facts) => {
     const older = kind.older.filter((version) => version.facts === facts);

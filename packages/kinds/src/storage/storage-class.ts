@@ -146,10 +146,10 @@ function validateTopologies(
 
 /** The keys and values that a term selects, as a text that does not depend on their order. */
 function identityOf(expressions: readonly Stored<TopologySelectorLabelRequirement>[]): string {
-  const values = new Map(
+  const valuesByKey = new Map(
     expressions.map(({ key, values }) => [key ?? '', (values ?? []).map(String).sort()]),
   );
-  return JSON.stringify([...values].sort(([left], [right]) => (left < right ? -1 : 1)));
+  return JSON.stringify([...valuesByKey].sort(([left], [right]) => (left < right ? -1 : 1)));
 }
 
 function validateExpressions(

@@ -68,7 +68,10 @@ export interface Exchange {
 
   /** Name of the authenticated user, for reports about the event loop. */
   userName?: string | undefined;
-  /** Called when work for this exchange resumes after other work: see `LoopOccupancy`. */
+  /**
+   * Called when work for this exchange resumes after other work, so that reports about the event
+   * loop can name it.
+   */
   resumed?(): void;
 
   /** Adds default headers to any response. Must be called before it starts. */

@@ -5,7 +5,7 @@ import type { CachePool } from '../registry/caches.ts';
 import { objectKey } from '../registry/object-codec.ts';
 import { startCoordinatedElection } from './coordination/coordinated-election.ts';
 import { IdentityLease } from './identity/identity-lease.ts';
-import { startServiceAccounts } from './identity/legacy-tokens.ts';
+import { startServiceAccounts } from './identity/service-accounts.ts';
 import { createObjectWriter, type ObjectWriter } from './tools.ts';
 
 let server: TestApi;

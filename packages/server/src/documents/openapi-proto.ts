@@ -2,7 +2,7 @@ import { encodeYaml } from '@wheelhouse/codec';
 import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 
 /**
- * Encodes OpenAPI documents as protobuf, which some clients request, by tables of message messages.
+ * Encodes OpenAPI documents as protobuf, which some clients request, by tables of message descriptors.
  * Messages are written backward, so that the length of each is known when its header is written.
  */
 
@@ -21,7 +21,7 @@ export interface MessageDescriptor {
   readonly wrap?: (value: JsonValue) => readonly [number: number, type: FieldType] | undefined;
 }
 
-/** Message messages by name. The descriptor of a whole document is named `Document`. */
+/** Message descriptors by name. The descriptor of a whole document is named `Document`. */
 export type MessageDescriptors = Readonly<Record<string, MessageDescriptor>>;
 
 /** Encodes a document as protobuf with the messages of its OpenAPI version, in steps (TRUST-2). */

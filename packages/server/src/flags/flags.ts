@@ -10,6 +10,7 @@ import {
   type FlagForm,
   formatIpAddress,
   integerFlag,
+  ipVersion,
   levelFlag,
   listFlag,
   pairsFlag,
@@ -264,9 +265,10 @@ function typedValue(type: FlagType, items: readonly string[]): unknown {
   return type === 'duration' ? Number(last) / 1e6 : Number(last);
 }
 
-/** As in Go, blanks may surround an address. */
+/** As in pflag, blanks may surround an address. Leading zeros are refused. */
 function ipFlag(text: string): readonly string[] {
-  const address = parseIpAddress(text.trim());
+  const trimmed = text.trim();
+  const address = ipVersion(trimmed) === 0 ? undefined : parseIpAddress(trimmed);
   if (address !== undefined) return [formatIpAddress(address)];
   throw new FlagError(`failed to parse IP: ${JSON.stringify(text)}`);
 }

@@ -29,7 +29,6 @@ const decodedPart = 6;
 export interface ExchangeHost {
   readonly clock: Clock;
   readonly limits: HttpLimits;
-  /** Attributes time of the event loop to exchanges. */
   /** Marks an exchange as the one that occupies the thread. */
   readonly occupancy: { enter(occupant: Exchange): void };
   /** Whether the server is stopping, so that connections must not be reused. */

@@ -188,11 +188,7 @@ function pem(label: string, content: Buffer): string {
   return `-----BEGIN ${label}-----\n${lines.join('\n')}\n-----END ${label}-----\n`;
 }
 
-/**
- * The subset of DER (X.690) that writing certificates requires. Every function returns a complete
- * tag-length-value element.
- */
-
+/** A complete element of DER (X.690): tag, length, and value. */
 function element(tag: number, ...parts: readonly Buffer[]): Buffer {
   const content = Buffer.concat(parts);
   return Buffer.concat([Buffer.from([tag]), lengthOctets(content.length), content]);

@@ -68,7 +68,7 @@ export interface ResourceCacheOptions {
   readonly historyMs?: number;
   /**
    * Maximum number of changes that are kept. Only tests set this limit and the next one, to reach
-   * them with dozens of changes instead of ten thousands.
+   * them with dozens of changes instead of tens of thousands.
    */
   readonly historyChangesMax?: number;
   /** A watcher that is further behind, in changes, is disconnected (WATCH-7). */

@@ -75,7 +75,7 @@ test('TRUST-4: writes that wait long for a disk that does not respond are refuse
     puts.push(store.put({ key, value, expect: 0 }));
     await nextTurn();
     const waiting = store.put({ key: `${key}/waiting`, value, expect: 0 });
-    clock.advance(20_000);
+    clock.advance(50_000);
     puts.push(store.put({ key: `${key}/late`, value, expect: 0 }));
     clock.advance(10_001);
     puts.push(store.delete({ key: `${key}/none`, expect: 7 }));

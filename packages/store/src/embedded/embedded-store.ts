@@ -36,8 +36,10 @@ import { ensureLog, prepareDirectory } from './store-directory.ts';
 const batchWritesMax = 2048;
 const batchBytesMax = 2 ** 20;
 const scanChunkMax = 1000;
-/** Maximum time that closing waits for the disk, and a write for its turn, milliseconds. */
-const diskTimeoutMs = 30_000;
+/** Maximum time that closing waits for the disk, milliseconds. */
+const closeTimeoutMs = 30_000;
+/** Time after which a waiting write is refused, milliseconds; the default of `--request-timeout`. */
+const writeWaitMaxMs = 60_000;
 /** Maximum number of keys that one step of a snapshot visits. */
 const snapshotChainsMax = 500;
 /** Maximum length of a key, bytes of UTF-8; the limit of older data directories. */
@@ -296,7 +298,7 @@ class LogStore implements EmbeddedStore {
    */
   #shutDown(): Promise<void> {
     return new Promise((resolve, reject) => {
-      const limit = this.#clock.after(diskTimeoutMs, () => {
+      const limit = this.#clock.after(closeTimeoutMs, () => {
         this.#hub.end(closedStore());
         reject(noResponse('disk-failed'));
       });
@@ -403,7 +405,7 @@ class LogStore implements EmbeddedStore {
   }
 
   #enqueue(task: Task): void {
-    if (this.#writing) this.#refuseWaiting(task.sinceMs - diskTimeoutMs);
+    if (this.#writing) this.#refuseWaiting(task.sinceMs - writeWaitMaxMs);
     this.#queue.push(task);
     if (this.#writing) return;
     this.#writing = true;
@@ -414,7 +416,7 @@ class LogStore implements EmbeddedStore {
     defer({ where: 'store', end }, () => this.#writeQueue());
   }
 
-  /** Refuses writes that nobody awaits any longer, so that a disk that hangs cannot fill memory. */
+  /** Refuses writes that have waited long, so that a disk that hangs cannot fill memory. */
   #refuseWaiting(beforeMs: number): void {
     const isInTime = ({ sinceMs }: Task) => sinceMs >= beforeMs;
     const [first] = this.#queue;

@@ -181,8 +181,7 @@ export function providerTransformer(
   };
 }
 
-/** NaCl's secretbox: XSalsa20 and Poly1305, which Node's crypto lacks. */
-
+/** The parameters of NaCl's secretbox: XSalsa20 and Poly1305, which Node's crypto lacks. */
 interface BoxParameters {
   /** 32 bytes. */
   readonly key: Buffer;

@@ -5,8 +5,7 @@ import { isNotFound } from '../deletion.ts';
 import { CliError } from '../io.ts';
 import { controllerOf, listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
 import { listObjects, pageLimit, type Target, targetOf, targetPath } from '../selection.ts';
-import type { Session } from '../session.ts';
-import { goDuration } from '../session.ts';
+import { goDuration, type Session } from '../session.ts';
 import { hasEnded } from '../streams/pods.ts';
 
 const retryMs = 5_000;

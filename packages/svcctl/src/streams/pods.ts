@@ -27,7 +27,7 @@ export const podTimeoutFlag = (usual: string) =>
   ({
     name: 'pod-running-timeout',
     type: 'duration',
-    help: `How long to wait until a pod runs: 5s, 2m (${usual})`,
+    help: `How long to wait for a pod to run (${usual})`,
   }) as const;
 
 /** The limit of `--pod-running-timeout` in milliseconds. Throws CliError unless it is positive. */

@@ -296,7 +296,9 @@ async function readAuthorizers(
     '../../gates/authz/authorization-configuration.ts'
   );
   return loadAuthorizationConfiguration(text, {
-    ...{ dialect, requiredTypes, fileProblem },
+    dialect,
+    requiredTypes,
+    fileProblem,
     selectors: selectorsOf(config),
     clock: config.clock,
   });

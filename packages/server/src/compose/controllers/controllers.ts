@@ -15,9 +15,11 @@ import type { IdentityLease } from '../../controllers/identity/identity-lease.ts
 import {
   startLegacyTokens,
   startLegacyTokenTracking,
+} from '../../controllers/identity/legacy-tokens.ts';
+import {
   startRootCaPublisher,
   startServiceAccounts,
-} from '../../controllers/identity/legacy-tokens.ts';
+} from '../../controllers/identity/service-accounts.ts';
 import { startNamespaceDeletion, startSystemNamespaces } from '../../controllers/namespaces.ts';
 import { startPolicyTypeChecking } from '../../controllers/policy-type-checking.ts';
 import { startResourceQuotas } from '../../controllers/resource-quota.ts';
