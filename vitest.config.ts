@@ -7,10 +7,10 @@ const registration = `import { register } from 'node:module'; register('${hooks}
 
 /** The memory that one process of tests may use, with the programs that its tests start. */
 const processBytes = 1.5 * 2 ** 30;
-/** Tests wait so often that one process for each core would leave cores idle. */
+/** Tests wait so often that two cores keep five processes busy. */
 const processes = Math.max(
   3,
-  Math.min(availableParallelism() + 5, Math.floor(memoryLimit() / processBytes)),
+  Math.min(availableParallelism() + 3, Math.floor(memoryLimit() / processBytes)),
 );
 
 /** The memory of the machine or of its container, in bytes. */
