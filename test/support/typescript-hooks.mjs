@@ -1,5 +1,5 @@
-// Lets the processes of tests import TypeScript without vite, whose modules take a third more time.
-// Blanks replace the types, so that errors have the lines and columns of the sources.
+// Lets the processes of tests import TypeScript without vite, whose modules take more time to load
+// and to run. Blanks replace the types, so that errors have the lines and columns of the sources.
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -24,7 +24,7 @@ export async function setup() {
   for (const name of unused) rmSync(join(cache, name), { force: true });
 }
 
-/** A hook of Node's loader: ignores a condition that vitest adds, which some packages map to TypeScript. */
+/** A hook of Node's loader: ignores vitest's condition that leads to TypeScript in packages. */
 export function resolve(specifier, context, next) {
   const conditions = context.conditions.filter((name) => name !== 'development');
   return next(specifier, { ...context, conditions });

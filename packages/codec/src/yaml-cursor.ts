@@ -308,7 +308,7 @@ export class YamlCursor {
     return 'ended';
   }
 
-  /** Skips the text of a quoted scalar up to its quote, an escape, the end of the line, or a pause. */
+  /** Skips text of a quoted scalar up to its quote, an escape, the end of the line, or a pause. */
   #eatUntil(quote: number): void {
     const text = this.#text;
     const end = Math.min(text.length, this.#pauseAt);
