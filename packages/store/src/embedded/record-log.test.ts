@@ -4,7 +4,9 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   renameSync,
+  rmdirSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
@@ -222,6 +224,35 @@ function newestMarks(directory: string): { readonly path: string; readonly marks
   const path = join(directory, `log.${Math.max(...sequences(directory))}`);
   const bytes = readFileSync(path);
   return { path, marks: markOffsets.map((offset) => bytes.subarray(offset, offset + 16)) };
+}
+
+test.runIf(process.platform === 'linux')(
+  'a log that cannot open a spare reports the disk and closes its files',
+  async () => {
+    const directory = await fresh();
+    writeFileSync(join(directory, 'spare.1'), Buffer.alloc(64 * 1024));
+    mkdirSync(join(directory, 'spare.2'));
+    expect(() => open(directory)).toThrow('the disk of the store failed to read: EISDIR open');
+    expect(openFilesBelow(directory)).toEqual([]);
+    rmdirSync(join(directory, 'spare.2'));
+    const log = open(directory);
+    await write(log, 'a', Buffer.from('1'));
+    expect(log.state.revision).toBe(1);
+  },
+);
+
+/** The open files of this process in a directory. */
+function openFilesBelow(directory: string): string[] {
+  return readdirSync('/proc/self/fd')
+    .map((descriptor) => {
+      try {
+        return readlinkSync(join('/proc/self/fd', descriptor));
+      } catch {
+        // The descriptor with which the directory itself was read.
+        return '';
+      }
+    })
+    .filter((path) => path.startsWith(directory));
 }
 
 test('STORE-1: a mark that a crash cuts off does not replace the newest one', async () => {

@@ -104,7 +104,12 @@ export class RecordLog {
     }
     this.#state = { revision: this.index.revision, compacted: this.index.compacted };
     const usedBytes = () => this.usedBytes;
-    this.spares = new SparePool({ directory, clock, logger, usedBytes, segmentBytes });
+    try {
+      this.spares = new SparePool({ directory, clock, logger, usedBytes, segmentBytes });
+    } catch (error) {
+      for (const segment of this.#segments) segment.close();
+      throw toStoreError(error, 'read');
+    }
     this.#cleaner = new Cleaner({
       index: this.index,
       segments: this.#segments,

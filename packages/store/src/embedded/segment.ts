@@ -306,6 +306,7 @@ export class SparePool {
   #failure: StoreError | undefined;
   #isClosed = false;
 
+  /** Adopts the spares of an earlier process. Throws the system's error if that fails. */
   constructor(options: {
     readonly directory: string;
     readonly clock: Clock;
@@ -320,7 +321,12 @@ export class SparePool {
     this.#logger = options.logger;
     this.#usedBytes = options.usedBytes;
     this.#segmentBytes = options.segmentBytes;
-    this.#adopt();
+    try {
+      this.#adopt();
+    } catch (error) {
+      this.#closeSpares();
+      throw error;
+    }
     this.#schedule(firstDelayMs);
   }
 
@@ -387,9 +393,14 @@ export class SparePool {
     this.#isClosed = true;
     this.#timer?.stop();
     await this.#filling;
+    this.#closeSpares();
+  }
+
+  #closeSpares(): void {
     for (const { descriptor } of this.#spares.splice(0)) closeSync(descriptor);
   }
 
+  /** Opens the spares in the directory. Throws the system's error if one cannot be opened. */
   #adopt(): void {
     for (const name of readdirSync(this.#directory)) {
       const path = join(this.#directory, name);
