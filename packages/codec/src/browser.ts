@@ -1,5 +1,4 @@
 /** The part of the package that does not depend on Node, for browsers. */
 
-export { checkDocument } from './yaml-grammar.ts';
-export { readTree, treeParsing } from './yaml-tree.ts';
+export { parseLeniently, readYamlSteps } from './yaml-read.ts';
 export { encodeYaml } from './yaml-write.ts';

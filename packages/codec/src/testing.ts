@@ -1,6 +1,7 @@
+import { runInOnePiece } from '@wheelhouse/machinery';
 import { LineCounter, parseDocument } from 'yaml';
 import { decodeYaml, YamlError } from './yaml.ts';
-import { readTree, treeParsing } from './yaml-tree.ts';
+import { treeParsing, treeSteps } from './yaml-tree.ts';
 
 /** Decodes a text as the library alone would. */
 export function decodedByLibrary(text: string) {
@@ -8,7 +9,7 @@ export function decodedByLibrary(text: string) {
   const document = parseDocument(text, { ...treeParsing, lineCounter: lines });
   const [error] = document.errors;
   if (error !== undefined) return { line: lines.linePos(error.pos[0]).line };
-  return readTree(document, lines).value;
+  return runInOnePiece(treeSteps(document, lines, { valuesMax: 100_000 })).value;
 }
 
 /** Decodes a text, and counts the turns of the event loop that it takes. */

@@ -1,10 +1,4 @@
-import {
-  appendAll,
-  itemAt,
-  type MaybePromise,
-  nextTurn,
-  pacedBytesMin,
-} from '@wheelhouse/machinery';
+import { appendAll, itemAt, pacedBytesMin } from '@wheelhouse/machinery';
 import {
   Composer,
   CST,
@@ -15,7 +9,6 @@ import {
   Parser,
 } from 'yaml';
 import { TooManyValues, tooDeep, YamlError, type YamlLimits } from './decode-limits.ts';
-import type { DecodedJson } from './json.ts';
 import { type OwnBlock, ownBlock, resolveBlock } from './yaml-block-scalars.ts';
 import { faultAt } from './yaml-cursor.ts';
 import { checkDocument } from './yaml-grammar.ts';
@@ -27,36 +20,61 @@ import {
   resolvePlain,
   resolveQuoted,
 } from './yaml-scalars.ts';
-import { depthMax, treeParsing, treeSteps } from './yaml-tree.ts';
+import { depthMax, type ReadTree, treeParsing, treeSteps } from './yaml-tree.ts';
 
 type YamlDocument = Document.Parsed<ParsedNode, false>;
 
-/** Number of lexemes that one turn reads, in several milliseconds. */
-const lexemesPerTurn = 2000;
+/** Number of lexemes that one step reads, in several milliseconds. */
+const lexemesPerStep = 2000;
 
 /**
- * Parses a text over several turns of the event loop, because it may have megabytes. Stops at the
- * first error, and when the value is no longer needed.
+ * Decodes the only document of a YAML text, or its first one if the limits say so, in steps,
+ * because it may have megabytes. Stops at the first error. Does not depend on Node, so that a
+ * browser reads a text like the server.
  * @throws YamlError or TooManyValues
  */
-export async function readYaml(text: string, limits: YamlLimits): Promise<DecodedJson> {
+export function* readYamlSteps(marked: string, limits: YamlLimits): Generator<void, ReadTree> {
+  const whole = marked.replace(/^\ufeff/, '');
+  if (forbidden.test(whole)) throw new YamlError('yaml: control characters are not allowed');
+  const text = whole.replace(otherLineEnds, '\n');
   checkLines(text, limits);
   // The library may have been loaded in this turn.
-  if (text.length >= pacedBytesMin) await nextTurnIfWanted(limits);
-  const end = await inTurns(checkDocument(text, limits.valuesMax), limits);
+  if (text.length >= pacedBytesMin) yield;
+  const end = yield* checkDocument(text, limits.valuesMax);
   const lines = new LineCounter();
   if (limits.documents !== 'first' && !blankLines.test(text.slice(end))) {
     const line = text.slice(0, end).split('\n').length;
     throw faultAt(line, 'expected a single document in the stream');
   }
   const reader = new DocumentReader(lines, limits);
-  const document = await reader.read(text.slice(0, end));
-  if (document === undefined) return { value: null, duplicates: [] };
+  const document = yield* reader.read(text.slice(0, end));
+  if (document === undefined) return { value: null, repeated: [] };
   const { rests, texts } = reader;
-  const tree = { contents: document.contents, rests, texts };
-  const { repeated, ...read } = await inTurns(treeSteps(tree, lines, limits), limits);
-  return { ...read, duplicates: [], ...(repeated.length === 0 ? {} : { repeated }) };
+  return yield* treeSteps({ contents: document.contents, rests, texts }, lines, limits);
 }
+
+/**
+ * Parses a text as far as it can be parsed, to find where its parts are. Never throws.
+ */
+export function parseLeniently(text: string): {
+  readonly contents: ParsedNode | null;
+  readonly lines: LineCounter;
+} {
+  const lines = new LineCounter();
+  lines.addNewLine(0);
+  const parser = new Parser(lines.addNewLine);
+  const composer = new Composer<ParsedNode, false>({ ...treeParsing, lineCounter: lines });
+  const tokens = [...createLexer().lex(text)]
+    .filter((lexeme) => lexeme !== pause)
+    .flatMap((lexeme) => [...parser.next(lexeme)]);
+  const documents = [...composer.compose([...tokens, ...parser.end()])];
+  return { contents: documents[0]?.contents ?? null, lines };
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: YAML forbids them
+const forbidden = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]/;
+/** Line ends that the parser does not know. */
+const otherLineEnds = /\r(?!\n)|\x85/g;
 
 /** Lines that contain no document. */
 const blankLines = /^(?:(?:---|\.\.\.)?[ \t]*(?:#.*)?(?:\r?\n|$))*$/;
@@ -68,19 +86,6 @@ function checkLines(text: string, { linesMax = Number.POSITIVE_INFINITY }: YamlL
     at = text.indexOf('\n', at + 1);
   }
   if (lines > linesMax) throw new TooManyValues(linesMax, 'lines');
-}
-
-/** Runs one step in each turn of the event loop. */
-async function inTurns<Result>(work: Iterator<void, Result>, limits: YamlLimits): Promise<Result> {
-  for (let step = work.next(); ; step = work.next()) {
-    if (step.done === true) return step.value;
-    await nextTurnIfWanted(limits);
-  }
-}
-
-async function nextTurnIfWanted({ isWanted }: YamlLimits): Promise<void> {
-  await nextTurn();
-  if (isWanted?.() === false) throw new YamlError('yaml: no longer needed');
 }
 
 /** Upper bound of the entries on the parser's stack besides collections, such as the document. */
@@ -120,10 +125,10 @@ class DocumentReader {
   }
 
   /** Returns the document; undefined if the text has none. */
-  async read(text: string): Promise<YamlDocument | undefined> {
+  *read(text: string): Generator<void, YamlDocument | undefined> {
     try {
       this.#lines.addNewLine(0);
-      await this.#parse(text);
+      yield* this.#parse(text);
     } catch (error) {
       if (error instanceof RangeError) throw tooDeep();
       throw this.#error ?? error;
@@ -133,23 +138,23 @@ class DocumentReader {
     return this.#document;
   }
 
-  async #parse(text: string): Promise<void> {
+  *#parse(text: string): Generator<void, void> {
     let previous = '';
     for (const lexeme of createLexer().lex(text)) {
       if (lexeme === pause) {
-        await nextTurnIfWanted(this.#limits);
+        yield;
         continue;
       }
       this.#count(lexeme);
       const style = this.#ownStyle(lexeme, previous);
-      for (const part of style === undefined ? [lexeme] : await this.#setAside(lexeme, style)) {
-        for (const token of this.#parser.next(part)) await this.#compose(token);
+      for (const part of style === undefined ? [lexeme] : yield* this.#setAside(lexeme, style)) {
+        for (const token of this.#parser.next(part)) yield* this.#compose(token);
       }
       if (this.#parser.stack.length > depthMax + parserFramesMax) throw tooDeep();
       previous = lexeme;
-      if (this.#lexemes % lexemesPerTurn === 0) await nextTurnIfWanted(this.#limits);
+      if (this.#lexemes % lexemesPerStep === 0) yield;
     }
-    for (const token of this.#parser.end()) await this.#compose(token);
+    for (const token of this.#parser.end()) yield* this.#compose(token);
     this.#keep(this.#composer.end());
   }
 
@@ -162,15 +167,15 @@ class DocumentReader {
   }
 
   /**
-   * Resolves a scalar over several turns of the event loop. Returns the lexemes that take its
-   * place in the tree: a short scalar, and blanks, so that all offsets stay the same.
+   * Resolves a scalar in steps. Returns the lexemes that take its place in the tree: a short
+   * scalar, and blanks, so that all offsets stay the same.
    */
-  async #setAside(
+  *#setAside(
     source: string,
     style: 'quoted' | 'plain' | OwnBlock,
-  ): Promise<readonly string[]> {
-    // The lexer has read the whole scalar in this turn.
-    await nextTurnIfWanted(this.#limits);
+  ): Generator<void, readonly string[]> {
+    // The lexer has read the whole scalar in this step.
+    yield;
     const { offset } = this.#parser;
     for (let at = source.indexOf('\n'); at >= 0; at = source.indexOf('\n', at + 1)) {
       this.#lines.addNewLine(offset + at + 1);
@@ -186,7 +191,7 @@ class DocumentReader {
       : style === 'quoted'
         ? resolveQuoted(source, place)
         : resolvePlain(source, place);
-    const value = await inTurns(steps, this.#limits);
+    const value = yield* steps;
     this.texts.set(isBlock ? style.offset : offset, fault ?? value);
     const short = isBlock ? '' : style === 'quoted' ? source.slice(0, 1).repeat(2) : 'x';
     return [short, ' '.repeat(source.length - short.length)].filter((lexeme) => lexeme !== '');
@@ -201,19 +206,21 @@ class DocumentReader {
     }
   }
 
-  #compose(token: CST.Token): MaybePromise<void> {
+  *#compose(token: CST.Token): Generator<void, void> {
     if (token.type === 'error') throw this.#errorOf(token.offset, token.type, token.message);
     if (token.type === 'document') {
       if (this.#hasDocument) throw this.#errorOf(token.offset, token.type, 'unexpected content');
       this.#hasDocument = true;
-      if (this.#lexemes >= lexemesPerTurn) return this.#composePieces(token);
+      if (this.#lexemes >= lexemesPerStep) {
+        yield* this.#composePieces(token);
+        return;
+      }
     }
     this.#keep(this.#composer.next(token));
-    return undefined;
   }
 
-  /** Composes a large document over several turns of the event loop. */
-  async #composePieces(document: CST.Document): Promise<void> {
+  /** Composes a large document in steps. */
+  *#composePieces(document: CST.Document): Generator<void, void> {
     const { directives } = this.#composer.streamInfo();
     // Composing a document may reset the directives.
     const initial = directives.clone();
@@ -222,7 +229,7 @@ class DocumentReader {
     this.#keep(this.#composer.next(document));
     for (let rest = cutter.next(); rest !== undefined; rest = cutter.next()) {
       const { of, token } = rest;
-      if (cutter.isOver) await nextTurnIfWanted(this.#limits);
+      if (cutter.isOver) yield;
       const composer = this.#newComposer();
       Object.assign(composer, { directives: initial.clone() });
       const { offset } = token;

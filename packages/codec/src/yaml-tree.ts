@@ -33,7 +33,7 @@ const duplicatesMax = 100;
 export const depthMax = 250;
 const tagPrefix = 'tag:yaml.org,2002:';
 
-/** The options of the library for `readTree`, which interprets scalars itself. */
+/** The options of the library for `treeSteps`, which interprets scalars itself. */
 export const treeParsing = {
   schema: 'failsafe',
   version: '1.1',
@@ -53,7 +53,7 @@ interface ParsedTree {
 }
 
 /** The value of a document. */
-interface ReadTree {
+export interface ReadTree {
   readonly value: JsonValue;
   /** Messages about duplicate keys; the last wins: `line 4: key "a" already set in map`. */
   readonly repeated: readonly string[];
@@ -62,19 +62,11 @@ interface ReadTree {
 }
 
 /**
- * Returns the value of a document that was parsed with `treeParsing`, as kube-apiserver's decoder
- * interprets it. Does not depend on Node, so that a browser gets the same result as the server.
+ * Returns in steps the value of a document that was parsed with `treeParsing`, as kube-apiserver's
+ * decoder interprets it. Does not depend on Node, so that a browser gets the same result as the
+ * server.
  * @throws YamlError or TooManyValues
  */
-export function readTree(document: ParsedTree, lines: LineCounter): ReadTree {
-  const steps = treeSteps(document, lines, { valuesMax: 2_000_000 });
-  for (;;) {
-    const step = steps.next();
-    if (step.done === true) return step.value;
-  }
-}
-
-/** Does the work of `readTree` in steps. */
 export function treeSteps(
   document: ParsedTree,
   lines: LineCounter,

@@ -1,8 +1,8 @@
-import { type JsonObject, type JsonValue, randomOf } from '@wheelhouse/machinery';
+import { type JsonObject, type JsonValue, randomOf, runInOnePiece } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { Lexer, LineCounter, parseDocument } from 'yaml';
 import { decodeYaml, encodeYaml, YamlError, yamlListPieces, yamlPieces } from './yaml.ts';
-import { readTree, treeParsing } from './yaml-tree.ts';
+import { treeParsing, treeSteps } from './yaml-tree.ts';
 import { compareNaturally } from './yaml-write.ts';
 
 const decoded = async (text: string) => decodeYaml(Buffer.from(text));
@@ -331,7 +331,7 @@ describe('decoding YAML', () => {
   ])('TRUST-2: composes many %s in pieces', async (_, text) => {
     const lines = new LineCounter();
     const document = parseDocument(text, { ...treeParsing, lineCounter: lines });
-    const { value, repeated } = readTree(document, lines);
+    const { value, repeated } = runInOnePiece(treeSteps(document, lines, { valuesMax: 100_000 }));
     let turns = 0;
     const isWanted = () => {
       turns += 1;

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { nextTurn } from '@wheelhouse/machinery';
 import { YamlError, type YamlLimits } from './decode-limits.ts';
 import type { DecodedJson } from './json.ts';
 
@@ -6,11 +7,6 @@ export { YamlError } from './decode-limits.ts';
 export { encodeYaml, yamlListPieces, yamlPieces } from './yaml-write.ts';
 
 const defaultLimits: YamlLimits = { valuesMax: 2_000_000 };
-
-// biome-ignore lint/suspicious/noControlCharactersInRegex: YAML forbids them
-const forbidden = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]/;
-/** Line ends that the parser does not know. */
-const otherLineEnds = /\r(?!\n)|\x85/g;
 
 /**
  * Decodes the only document of a YAML text, or its first one if the limits say so, as
@@ -24,8 +20,22 @@ export async function decodeYaml(
   limits: YamlLimits = defaultLimits,
 ): Promise<DecodedJson> {
   if (!isUtf8(bytes)) throw new YamlError('yaml: invalid leading UTF-8 octet');
-  const text = bytes.toString('utf8').replace(/^\ufeff/, '');
-  if (forbidden.test(text)) throw new YamlError('yaml: control characters are not allowed');
-  const { readYaml } = await import('./yaml-read.ts');
-  return readYaml(text.replace(otherLineEnds, '\n'), limits);
+  const { readYamlSteps } = await import('./yaml-read.ts');
+  const { repeated, ...read } = await inTurns(
+    readYamlSteps(bytes.toString('utf8'), limits),
+    limits,
+  );
+  return { ...read, duplicates: [], ...(repeated.length === 0 ? {} : { repeated }) };
+}
+
+/** Runs one step in each turn of the event loop until the result is no longer needed. */
+async function inTurns<Result>(
+  work: Iterator<void, Result>,
+  { isWanted }: YamlLimits,
+): Promise<Result> {
+  for (let step = work.next(); ; step = work.next()) {
+    if (step.done === true) return step.value;
+    await nextTurn();
+    if (isWanted?.() === false) throw new YamlError('yaml: no longer needed');
+  }
 }

@@ -9,6 +9,7 @@ export {
   parseExactJson,
   setMember,
 } from './base/json.ts';
+export { runInOnePiece } from './base/work.ts';
 export {
   acceptedDiscoveryGroups,
   acceptedMetaGroups,

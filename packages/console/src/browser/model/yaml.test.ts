@@ -1,3 +1,4 @@
+import { decodeYaml, YamlError } from '@wheelhouse/codec';
 import type { JsonValue } from '@wheelhouse/machinery/browser';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -85,6 +86,56 @@ const { json } = fc.letrec<{ json: JsonValue }>((of) => ({
     fc.dictionary(fc.string({ maxLength: 6 }), of('json'), { maxKeys: 4, noNullPrototype: true }),
   ),
 }));
+
+/** The value or the error of a text on the server. */
+async function readByServer(text: string) {
+  try {
+    const { value, repeated } = await decodeYaml(Buffer.from(text));
+    return repeated === undefined ? { value } : { fault: repeated[0] };
+  } catch (error) {
+    if (!(error instanceof YamlError)) throw error;
+    return { fault: error.message };
+  }
+}
+
+describe('one reader', () => {
+  test.each([
+    ['spec: {\na: 1,\n b: [\n1,\n2\n]}\n', { spec: { a: 1, b: [1, 2] } }],
+    ['a: "x\ny"\n', { a: 'x y' }],
+    ['a: [b,\n- 1]\n', 'did not find expected node content'],
+    ['\ufeffa: 1\r\nb: |\r\n  x\r\n', { a: 1, b: 'x\n' }],
+    ['a: \u0007\n', 'control characters are not allowed'],
+    ['a: 1\n---\nb: 2\n', 'expected a single document in the stream'],
+    ['a: {b: 1} c\n', 'did not find expected key'],
+    ['a: 1\na: 2\n', 'key "a" already set in map'],
+  ])('CLIENT-4: %j is read like on the server', async (text, expected) => {
+    const read = readYaml(text);
+    if (typeof expected === 'object') expect(read).toEqual({ value: expected });
+    else expect(read.fault?.message).toBe(expected);
+    await expect(readByServer(text)).resolves.toEqual(
+      read.fault === undefined ? read : { fault: expect.stringContaining(read.fault.message) },
+    );
+  });
+
+  test('CLIENT-4: any text is accepted or refused like on the server', async () => {
+    const unit = fc.constantFrom(...'a1:-[]{}&*!|>"\'\n \t#,?<%');
+    await fc.assert(
+      fc.asyncProperty(fc.string({ maxLength: 40, unit }), async (typed) => {
+        const { fault, ...read } = readYaml(typed);
+        expect(await readByServer(typed)).toEqual(
+          fault === undefined ? read : { fault: expect.stringContaining(fault.message) },
+        );
+      }),
+    );
+  });
+
+  test('CLIENT-4: lines of fields are found behind flow lines further left', () => {
+    const flow = 'spec: {\na: [\n1,\n2], b: 1\n}\nstatus:\n  c: 1\n';
+    expect(linesOfFields(flow)('spec.b')).toBe(4);
+    expect(linesOfFields(flow)('status.c')).toBe(7);
+    expect(fieldAt(flow, flow.indexOf('  c:') + 2)).toEqual(['status', 'c']);
+  });
+});
 
 describe('values', () => {
   test('CLIENT-4: printed text parses to the same value', () => {

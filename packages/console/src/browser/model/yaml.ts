@@ -1,6 +1,6 @@
-import { checkDocument, encodeYaml, readTree, treeParsing } from '@wheelhouse/codec/browser';
-import { isObject, type JsonValue } from '@wheelhouse/machinery/browser';
-import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
+import { encodeYaml, parseLeniently, readYamlSteps } from '@wheelhouse/codec/browser';
+import { isObject, type JsonValue, runInOnePiece } from '@wheelhouse/machinery/browser';
+import { isMap, isScalar, isSeq, type Node } from 'yaml';
 
 /** A YAML syntax error and its position, starting at line 1. */
 interface YamlFault {
@@ -13,26 +13,15 @@ type ReadYaml =
   | { readonly value: JsonValue; readonly fault?: undefined }
   | { readonly fault: YamlFault };
 
-function parse(text: string) {
-  const lines = new LineCounter();
-  const document = parseDocument(text, { ...treeParsing, lineCounter: lines });
-  return { document, lines };
-}
+const valuesMax = 2_000_000;
 
 /**
  * Parses one YAML or JSON document like the server: `yes` is true, and duplicate keys are errors.
  * Never throws.
  */
 export function readYaml(text: string): ReadYaml {
-  const { document, lines } = parse(text);
-  const [error] = document.errors;
-  if (error !== undefined) {
-    return { fault: { message: error.message, line: lines.linePos(error.pos[0]).line } };
-  }
   try {
-    const check = checkDocument(text);
-    while (check.next().done !== true);
-    const { value, repeated } = readTree(document, lines);
+    const { value, repeated } = runInOnePiece(readYamlSteps(text, { valuesMax }));
     const [first] = repeated;
     return first === undefined ? { value } : { fault: parseFault(first) };
   } catch (error) {
@@ -76,8 +65,7 @@ export function withResourceVersion(text: string, resourceVersion: string): stri
  * nearest enclosing field in the text; undefined if the text is not an object.
  */
 export function linesOfFields(text: string): (path: string) => number | undefined {
-  const { document, lines } = parse(text);
-  const contents = document.contents as Node | null;
+  const { contents, lines } = parseLeniently(text);
   return (path) => {
     if (!isMap(contents)) return undefined;
     let node: Node | null = contents;
@@ -99,9 +87,8 @@ export function linesOfFields(text: string): (path: string) => number | undefine
  * parsed. Used to look up explanations.
  */
 export function fieldAt(text: string, offset: number): string[] {
-  const { document } = parse(text);
   const names: string[] = [];
-  let node = document.contents as Node | null;
+  let node: Node | null = parseLeniently(text).contents;
   // Bounds the work for deeply nested text.
   for (let depth = 0; depth < 250; depth += 1) {
     if (isSeq(node)) {
