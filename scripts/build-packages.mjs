@@ -16,7 +16,7 @@ import { packedDescriptions } from './pack-descriptions.mjs';
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 
 /** Builds packages. Throws, after printing why, if one does not bundle or has type errors. */
-export async function buildPackages(
+async function buildPackages(
   names = readdirSync(join(root, 'packages')),
   { areChecked = false } = {},
 ) {

@@ -48,7 +48,7 @@ function byProgram(results) {
 }
 
 /** The text that the page must have. */
-export function clientsPage() {
+function clientsPage() {
   const results = storedResults();
   const left = byProgram(results).flatMap(section);
   return [

@@ -48,7 +48,7 @@ function leftOut() {
 }
 
 /** The text that the page must have. Throws if a test names a row that does not exist. */
-export function conformancePage() {
+function conformancePage() {
   const rows = JSON.parse(readFileSync(join(root, 'docs', 'requirements.json'), 'utf8'));
   const found = proofs();
   const unknown = [...found.keys()].filter((id) => !rows.some((row) => row.id === id));
@@ -87,7 +87,7 @@ ${leftOut().join('\n')}
 }
 
 /** Whether the committed page matches the tests. */
-export function conformanceIsTrue() {
+function conformanceIsTrue() {
   try {
     return readFileSync(page, 'utf8') === conformancePage();
   } catch (error) {

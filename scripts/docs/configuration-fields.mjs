@@ -10,6 +10,7 @@ const key = {
 const under = (prefix, fields) =>
   Object.fromEntries(Object.entries(fields).map(([name, text]) => [`${prefix}.${name}`, text]));
 
+/** The meaning of each field by kind of file and by path; `[]` stands for the items of a list. */
 export const fields = {
   AdmissionConfiguration: {
     plugins: 'One entry for each plugin to configure; the first of a name counts.',

@@ -13,7 +13,7 @@ const folder = join(dirname(fileURLToPath(import.meta.url)), 'metrics');
 const files = ['encryption-provider-config', 'authentication-config', 'authorization-config'];
 
 /** Every metric that a server registers, sorted by name. */
-export async function registeredMetrics() {
+async function registeredMetrics() {
   const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-metrics-'));
   try {
     return await metricsOfServer(directory);
@@ -75,6 +75,10 @@ async function useEveryPart(url, adminToken) {
   await post(boats, { apiVersion: 'reference.example.com/v2', kind: 'Boat', metadata });
 }
 
+/**
+ * Resolves with the Markdown table of all metrics, sorted by name. Starts a server with a temporary
+ * data directory.
+ */
 export async function metricTable() {
   const rows = (await registeredMetrics()).map(({ definition, type, isHidden }) => {
     const { name, labels, help, stability, deprecatedFrom } = definition;

@@ -61,7 +61,7 @@ function sidebar() {
  * Converts a link of `page`: links to pages stay, links to included files lead to their page, and
  * other links are removed, since the site has no copy of the repository.
  */
-export function siteLink(page, href) {
+function siteLink(page, href) {
   if (/^(?:[a-z]+:|#|\/)/.test(href)) return href;
   const [, path, hash = ''] = /^([^#]*)(#.*)?$/.exec(href) ?? [];
   const target = posix.normalize(posix.join('docs', posix.dirname(page), path));
@@ -96,6 +96,7 @@ function configureMarkdown(markdown) {
   });
 }
 
+/** The configuration of vitepress, which docs/.vitepress/config.mjs exports. */
 export const siteConfig = {
   lang: 'en-US',
   title: 'Wheelhouse',

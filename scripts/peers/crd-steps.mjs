@@ -18,7 +18,7 @@ const controllers = /^(kube-apiserver.*|customresourcedefinition-controller)$/;
 const changing = ['uid', 'resourceVersion', 'creationTimestamp', 'time', 'lastTransitionTime'];
 
 /** Removes the parts that depend on the server or on the time of a run. */
-export function plain(value) {
+function plain(value) {
   const part = (key, member) => {
     if (changing.includes(key)) return undefined;
     if (key === 'manager' && controllers.test(member)) return 'the controller';

@@ -44,6 +44,7 @@ const version = {
   additionalPrinterColumns: [{ name: 'Size', type: 'integer', jsonPath: '.spec.size' }],
 };
 
+/** The manifests by the names that the session uses; kubectl reads them from its standard input. */
 export const manifests = {
   web: {
     apiVersion: 'apps/v1',

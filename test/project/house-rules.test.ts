@@ -6,6 +6,7 @@ import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
 import { exceptions } from './house-rules-exceptions.ts';
 import { originChecks } from './origin-checks.ts';
+import { undocumentedExports } from './undocumented-exports.ts';
 
 /**
  * Style rules that people cannot be expected to check by hand. Messages say what to do instead.
@@ -34,12 +35,12 @@ interface ParsedSource extends Source {
   readonly nodes: readonly ts.Node[];
 }
 
-function filesUnder(folder: string): string[] {
+function filesUnder(folder: string, names = /\.tsx?$/): string[] {
   return readdirSync(join(root, folder)).flatMap((name) => {
     const path = join(folder, name);
     if (name === 'node_modules' || name === 'dist') return [];
-    if (statSync(join(root, path)).isDirectory()) return filesUnder(path);
-    return /\.tsx?$/.test(path) ? [path] : [];
+    if (statSync(join(root, path)).isDirectory()) return filesUnder(path, names);
+    return names.test(path) ? [path] : [];
   });
 }
 
@@ -72,7 +73,8 @@ function parsed(source: Source): ParsedSource {
   return { ...source, tree, nodes };
 }
 
-const sources = ['packages', 'test'].flatMap(filesUnder).map(readSource);
+const sources = ['packages', 'test'].flatMap((folder) => filesUnder(folder)).map(readSource);
+const scripts = filesUnder('scripts', /\.mjs$/).map(readSource);
 const code = sources.filter(({ isTest }) => !isTest);
 const written = sources.filter(({ generated }) => !generated);
 
@@ -201,6 +203,12 @@ describe('code', () => {
 
   test('no code asks whether a kind is custom: read a member of its KindBehavior', () => {
     expect(foundBy('originChecks')).toEqual([]);
+  });
+
+  test('exports have a docstring: state what the signature does not', () => {
+    const undocumented = inFile(({ tree }) => undocumentedExports(tree));
+    const ofScripts = scripts.flatMap((script) => undocumented(parsed(script)));
+    expect([...foundBy('undocumented'), ...ofScripts]).toEqual([]);
   });
 
   test('comments leave no work for later', () => {
@@ -569,6 +577,10 @@ const syntaxRules = {
   ownSearches: {
     applies: ({ path, isTest }) => !isTest && !otherPrograms.has(packageOf(path)),
     find: inFile(ownSearches),
+  },
+  undocumented: {
+    applies: ({ isTest, generated, text }) => !isTest && !generated && /^export /m.test(text),
+    find: inFile(({ tree }) => undocumentedExports(tree)),
   },
   originChecks: {
     applies: ({ path, isTest, text }) =>

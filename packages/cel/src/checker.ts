@@ -43,6 +43,7 @@ import {
   uintType,
 } from './types/types.ts';
 
+/** The result of type checking one expression; `issues` is empty if it compiles. */
 export interface Checked {
   /** Type of the result; dyn if unknown. */
   readonly type: Type;

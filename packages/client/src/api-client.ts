@@ -92,7 +92,7 @@ export interface ApiRequest {
 }
 
 /** A successful response; the type `T` is not checked. */
-export interface ApiResponse<T extends object = JsonObject> {
+interface ApiResponse<T extends object = JsonObject> {
   readonly status: number;
   readonly object: T;
 }

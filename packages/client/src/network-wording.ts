@@ -10,6 +10,7 @@ import { ConnectionError } from './http-client.ts';
 
 /** The codes of errors for connections that are not established in time. */
 export const dialTimeoutCode = 'DIAL_TIMEOUT';
+/** The code of errors for TLS handshakes that are not completed in time. */
 export const handshakeTimeoutCode = 'TLS_HANDSHAKE_TIMEOUT';
 
 const untrusted =

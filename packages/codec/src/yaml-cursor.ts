@@ -17,6 +17,7 @@ const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
 const space = 0x20;
 const quoteMark = 0x22;
+/** The code of `#`, which begins a comment. */
 export const hash = 0x23;
 const apostrophe = 0x27;
 const colon = 0x3a;

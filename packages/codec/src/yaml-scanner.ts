@@ -24,6 +24,7 @@ export type TokenType =
   | 'tag'
   | 'scalar';
 
+/** A token of a YAML stream. Tokens of block collections have no text in the source. */
 export interface Token {
   readonly type: TokenType;
   readonly at: number;

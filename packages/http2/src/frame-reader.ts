@@ -233,6 +233,9 @@ export function trimPayload(frame: Frame): void {
   frame.end -= padding;
 }
 
+/**
+ * Size of a priority (RFC 9113, 5.3), which HEADERS and PRIORITY frames carry and which is ignored.
+ */
 export const priorityBytes = 5;
 
 function tooShort(): ConnectionError {

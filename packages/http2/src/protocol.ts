@@ -51,7 +51,11 @@ export const errorCode = {
 export const frameHeadBytes = 9;
 /** Initial flow-control window of both sides. */
 export const defaultWindowBytes = 65_535;
+/** Maximum of a flow-control window; a window update beyond it is an error. */
 export const windowBytesMax = 0x7fffffff;
+/**
+ * The largest identifier of a stream. GOAWAY with it announces a shutdown and rejects nothing yet.
+ */
 export const streamIdMax = 0x7fffffff;
 /** Maximum size of a received frame, which is the minimum that the protocol requires. */
 export const frameBytesMax = 16_384;

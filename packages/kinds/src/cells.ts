@@ -85,6 +85,7 @@ export const nameColumn: ColumnDef = column(
   { format: 'name', description: 'Name of the object, unique in its namespace.' },
 );
 
+/** The time since the object was created, as in `5m3s`. */
 export const ageColumn: ColumnDef = column(
   'Age',
   (object, nowMs) => age(textAt(object, 'metadata', 'creationTimestamp'), nowMs),

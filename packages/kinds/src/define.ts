@@ -50,7 +50,7 @@ export const steppedDefaults = <O>(steps: (object: O) => Generator<void, void>) 
 });
 
 /** The declaration of a kind; see `ResourceDef` for the meaning of the members. */
-export interface KindOptions<O = ApiObject> {
+interface KindOptions<O = ApiObject> {
   readonly dialect: Dialect;
   /** The enabled features; those of the current release by default when absent. */
   readonly features?: Features;

@@ -26,7 +26,7 @@ export function webhookUrlErrors(text: string, field: string): FieldError[] {
 }
 
 /** The Service in front of a webhook. */
-export interface WebhookService {
+interface WebhookService {
   readonly name: string;
   readonly namespace: string;
   readonly path: string;

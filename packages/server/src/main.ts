@@ -35,7 +35,7 @@ Usage:
 `;
 
 /** Callbacks of the program that runs `main`. */
-export interface Launcher {
+interface Launcher {
   /** Called once when the server is ready; must not throw. */
   readonly onReady?: () => void;
 }

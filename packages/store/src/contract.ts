@@ -205,6 +205,9 @@ export interface Checkpoint {
   readonly revision: Revision;
 }
 
+/**
+ * What the return to a checkpoint did. Revisions do not return: the restored state has newer ones.
+ */
 export interface RestoreResult {
   /** The newest revision after the restore. */
   readonly revision: Revision;

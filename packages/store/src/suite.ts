@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Store, StoredRecord, StoreError, StoreEvent, StoreWatch } from './contract.ts';
 
 /** A store under test and its disposal. */
-export interface SuiteStore {
+interface SuiteStore {
   readonly store: Store;
   /** Called after each test, whether or not the test has closed the store. */
   dispose(): Promise<void>;
@@ -19,7 +19,7 @@ function lineOf(event: StoreEvent): string {
 }
 
 /** The events that a watch has delivered. */
-export interface Collected {
+interface Collected {
   readonly watch: StoreWatch;
   readonly batches: (readonly StoreEvent[])[];
   readonly events: () => StoreEvent[];

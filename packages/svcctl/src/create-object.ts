@@ -32,7 +32,7 @@ export const generatorFlags: readonly FlagSpec[] = [
 ];
 
 /** How an object is created and reported. */
-export interface Creation {
+interface Creation {
   /** Prefix of the server's error message, such as `failed to create serviceaccount:`. */
   readonly errorPrefix?: string;
   /** The default field manager. */

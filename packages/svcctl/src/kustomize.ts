@@ -26,6 +26,7 @@ const kustomizeFlags: readonly FlagSpec[] = [
   { name: 'as-current-user', type: 'boolean', help: 'Run functions as the current user' },
 ];
 
+/** Prints what `kustomize build` makes of a folder. Fails if the program is not on PATH. */
 export const kustomizeCommand: Command = {
   name: 'kustomize',
   summary: 'Build a kustomization target from a directory (with the kustomize program)',

@@ -42,6 +42,7 @@ export function showStep(
 
 const codes = { bold: 1, red: 31, green: 32, yellow: 33, cyan: 36 } as const;
 
+/** A color, or bold, that terminals display. */
 export type Color = keyof typeof codes;
 
 /** Colors a text, or returns it unchanged. */

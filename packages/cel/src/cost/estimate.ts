@@ -17,7 +17,9 @@ const saturated = (value: number): number => Math.min(value, unbounded);
 
 /** The range of one count. */
 export const exactly = (count: number): Range => ({ min: count, max: count });
+/** The size of a value whose schema and type set no limit. */
 export const unknownSize: Range = { min: 0, max: unbounded };
+/** The cost of what is free, such as a constant, and the neutral element of `plus`. */
 export const nothing: Range = exactly(0);
 
 /** Adds the bounds; the sums saturate. */

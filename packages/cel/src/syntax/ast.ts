@@ -1,5 +1,6 @@
 /** The syntax tree of an expression. `at` is the offset to which errors about the node point. */
 
+/** The value of a constant: an int is a bigint, a double a number. */
 export type Literal = null | boolean | bigint | number | string | Uint8Array | UintLiteral;
 
 /** An unsigned integer, which is a separate type. */
@@ -7,6 +8,10 @@ interface UintLiteral {
   readonly uint: bigint;
 }
 
+/**
+ * A node of the syntax tree. Each has the offset `at` in the source, by which issues are located.
+ * Macros are expanded: `has` is a `select`, comprehensions are folds.
+ */
 export type Expr =
   | ConstExpr
   | IdentExpr
@@ -24,11 +29,13 @@ interface ConstExpr {
   readonly at: number;
   readonly value: Literal;
 }
+/** A name without qualifier, such as `self`; a leading dot stays in the name. */
 export interface IdentExpr {
   readonly kind: 'ident';
   readonly at: number;
   readonly name: string;
 }
+/** `operand.field`, which the checker may resolve to a qualified name. */
 export interface SelectExpr {
   readonly kind: 'select';
   readonly at: number;
@@ -39,6 +46,7 @@ export interface SelectExpr {
   /** `a.?b`. */
   readonly optional: boolean;
 }
+/** A call of a function, a method of `target`, or an operator. */
 export interface CallExpr {
   readonly kind: 'call';
   readonly at: number;
@@ -47,6 +55,7 @@ export interface CallExpr {
   readonly target: Expr | undefined;
   readonly args: readonly Expr[];
 }
+/** An item of a list literal; `[?x]` is optional. */
 export interface ListItem {
   readonly value: Expr;
   readonly optional: boolean;
@@ -56,23 +65,27 @@ interface ListExpr {
   readonly at: number;
   readonly items: readonly ListItem[];
 }
+/** An entry of a map literal; `{?'a': x}` is optional. */
 export interface MapEntry {
   readonly at: number;
   readonly key: Expr;
   readonly value: Expr;
   readonly optional: boolean;
 }
+/** A map literal, with its entries in the order of the source. */
 export interface MapExpr {
   readonly kind: 'map';
   readonly at: number;
   readonly entries: readonly MapEntry[];
 }
+/** The construction of an object of the type `name`: `Object.spec{replicas: 1}`. */
 export interface StructExpr {
   readonly kind: 'struct';
   readonly at: number;
   readonly name: string;
   readonly fields: readonly StructField[];
 }
+/** A field in the construction of an object; `{?a: x}` is optional. */
 export interface StructField {
   /** Offset of the colon after the name. */
   readonly at: number;
@@ -81,6 +94,7 @@ export interface StructField {
   readonly optional: boolean;
 }
 
+/** The macros that iterate, by the names under which expressions call them. */
 export type FoldName =
   | 'all'
   | 'exists'

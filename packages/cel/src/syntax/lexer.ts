@@ -2,6 +2,7 @@ import { goEscapes } from '@wheelhouse/machinery';
 import type { Issue } from '../issues.ts';
 import type { Literal } from './ast.ts';
 
+/** A token of an expression; only a literal has a `value`, decoded. */
 export interface Token {
   readonly kind: 'name' | 'literal' | 'operator' | 'end';
   readonly text: string;

@@ -23,6 +23,9 @@ export interface CallContext {
   readonly unpriced: () => CallContext;
 }
 
+/**
+ * Evaluates a call in one piece. Throws `CelError` for a failure and `CelCostError` above a limit.
+ */
 export type Run = (args: readonly Value[], context: CallContext) => Value;
 
 /** A function in steps, between which the event loop serves others (TRUST-2). */
@@ -70,6 +73,7 @@ export function oneStepEach(
   );
 }
 
+/** One signature of a function and its implementation. */
 export interface Overload {
   /** Whether it is called as `target.name(…)`; the target is the first argument. */
   readonly isMember: boolean;

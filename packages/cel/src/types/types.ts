@@ -24,14 +24,23 @@ export const dynType = simple('dyn');
 export const anyType = simple('any');
 /** The type of an expression that does not compile. */
 export const errorType = simple('!error!');
+/** The type of `true` and `false`. */
 export const boolType = simple('bool');
+/** The type of signed 64-bit integers; schemas' integers have it as well. */
 export const intType = simple('int');
+/** The type of unsigned 64-bit integers: `1u`. */
 export const uintType = simple('uint');
+/** The type of floating-point numbers; schemas' numbers have it as well. */
 export const doubleType = simple('double');
+/** The type of texts, whose size is counted in code points. */
 export const stringType = simple('string');
+/** The type of `b'…'`, and of strings whose schema has the format `byte`. */
 export const bytesType = simple('bytes');
+/** The type of `null`, which is also a value of every wrapper type. */
 export const nullType = simple('null');
+/** The type of points in time, and of strings whose schema has the format `date` or `date-time`. */
 export const timestampType = simple('timestamp');
+/** The type of differences of timestamps, and of strings whose schema has the format `duration`. */
 export const durationType = simple('duration');
 
 /** A type with arguments. */
@@ -49,6 +58,7 @@ export function composite(name: string, args: readonly Type[]): Type {
 export const listType = (item: Type): Type => composite('list', [item]);
 /** The type of maps from `key` to `value`. */
 export const mapType = (key: Type, value: Type): Type => composite('map', [key, value]);
+/** The type of values of `value` that may be absent: `optional.of(x)`, `a.?b`. */
 export const optionalType = (value: Type): Type => composite('optional_type', [value]);
 /** The type of the values that are types. */
 export const typeType = (of: Type): Type => composite('type', [of]);

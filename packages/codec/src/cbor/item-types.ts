@@ -3,8 +3,11 @@ import type { Schema } from '@wheelhouse/schema';
 
 /** The schema of an item of any type; compared by identity. */
 export const anyItem: Schema = {};
+/** The schema of a text, for parts of a value that have no schema of their own, such as keys. */
 export const textItem: Schema = { type: 'string' };
+/** The schema of an item of a list that stands for bytes. */
 export const byteItem: Schema = { type: 'integer', format: 'uint8' };
+/** The schema of the number in an IntOrString. */
 export const int32Item: Schema = { type: 'integer', format: 'int32' };
 /** The schema of a map with values of any type. */
 export const anyMap: Schema = {
@@ -46,6 +49,7 @@ export const encodings: Readonly<Record<number, 'base64url' | 'base64' | 'hex'>>
   23: 'hex',
 };
 
+/** The smallest integer that JSON numbers and keys of CBOR may have. */
 export const int64Min = -(2n ** 63n);
 const int64Max = 2n ** 63n - 1n;
 const formatBounds: Readonly<Record<string, readonly [bigint, bigint]>> = {

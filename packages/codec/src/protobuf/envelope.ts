@@ -15,7 +15,7 @@ import {
 const magic = Buffer.from([0x6b, 0x38, 0x73, 0x00]);
 
 /** The parts of an envelope, before the object in it is decoded. */
-export interface Envelope {
+interface Envelope {
   readonly apiVersion: string;
   readonly kind: string;
   /** The encoded object. */

@@ -22,7 +22,7 @@ export interface OwnVariables {
 }
 
 /** The variables and the result types of an expression of a webhook or policy. */
-export interface ExpressionUse {
+interface ExpressionUse {
   /** Names that the expression may use. */
   readonly variables: readonly string[];
   /** Allowed result types; empty for any. */

@@ -107,6 +107,10 @@ function unescaped(text: string): string | { readonly error: string } {
 /** Whether maps of properties are empty, which takes long to find out for a large map. */
 const emptiness = new WeakMap<object, boolean>();
 
+/**
+ * Whether a map of properties has no members. The result is cached by the map, which must not
+ * change.
+ */
 export function isEmpty(properties: object): boolean {
   let empty = emptiness.get(properties);
   if (empty === undefined) {

@@ -58,7 +58,7 @@ export function livesIn(
 }
 
 /** kube-apiserver's warning about a deprecated version (VER-3); undefined for a current one. */
-export function deprecationWarning(options: {
+function deprecationWarning(options: {
   readonly dialect: Dialect;
   readonly apiVersion: string;
   readonly kind: string;

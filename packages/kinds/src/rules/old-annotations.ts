@@ -57,7 +57,7 @@ export const oldAnnotations = ({ label }: Dialect) => ({
 });
 
 /** The content of an annotation, or the decoding error in Go's words. */
-export type Annotated = { readonly items: readonly JsonObject[] } | { readonly problem: string };
+type Annotated = { readonly items: readonly JsonObject[] } | { readonly problem: string };
 
 /** The tolerations or taints in an annotation, with the names of the current fields. */
 export function annotatedList(type: keyof typeof untagged, annotation: string): Annotated {

@@ -257,7 +257,7 @@ function minorOf(release: string): number {
 /**
  * A series that can be rendered; a sample has a suffix of the name, additional labels, and a value.
  */
-export interface Rendered {
+interface Rendered {
   samples(): readonly (readonly [suffix: string, labels: string, value: number])[];
 }
 

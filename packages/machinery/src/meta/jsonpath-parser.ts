@@ -44,6 +44,9 @@ export interface JsonPathSlice {
   readonly step: number | undefined;
 }
 
+/**
+ * A condition on items: `?(@.type=="Ready")`. Its operands are paths below the item or constants.
+ */
 export interface JsonPathFilter {
   readonly left: JsonPathAction;
   readonly right: JsonPathAction;

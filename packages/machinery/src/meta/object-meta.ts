@@ -164,6 +164,10 @@ const subresourceBytesMax = 256;
  * The garbage collector's finalizers, which retain an object until its dependents are processed.
  */
 export const orphanFinalizer = 'orphan';
+/**
+ * The garbage collector's finalizer that retains an object until its blocking dependents are gone
+ * (DEL-5).
+ */
 export const foregroundFinalizer = 'foregroundDeletion';
 
 /** Validates the metadata of a new object (META-1, META-3, META-7). */

@@ -134,4 +134,5 @@ export const fieldErrorTypes = {
   InternalError: 'A rule could not be evaluated.',
 } as const;
 
+/** The reason of a field error. */
 export type FieldErrorType = keyof typeof fieldErrorTypes;

@@ -18,7 +18,7 @@ import { aggregateText } from './wording.ts';
  */
 
 /** A cause of a failure, such as a field error. */
-export interface StatusCause {
+interface StatusCause {
   readonly reason?: string;
   readonly message?: string;
   readonly field?: string;

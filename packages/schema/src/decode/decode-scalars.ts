@@ -21,7 +21,7 @@ import {
 } from './decode-context.ts';
 
 /** Decodes a value that is not null. The result is valid only if the context has no error. */
-export type Decoder = (value: JsonValue, context: DecodeContext) => JsonValue;
+type Decoder = (value: JsonValue, context: DecodeContext) => JsonValue;
 
 /** Decodes a value that is not null in steps. */
 export type StepDecoder = (

@@ -17,11 +17,12 @@ import type { AdmissionTools } from './tools.ts';
 
 const { origin: _, ...clientContext } = serverContext;
 
+/** The dialect of the kinds and calls below. */
 export const dialect: Dialect = dialectOf('svc');
 const { snapshot } = createCatalogue(builtinKinds(dialect));
 
 /** A built-in kind, by its resource and the stem of its group; throws if there is none. */
-export function builtinKind(resource: string, stem = ''): ResourceDef {
+function builtinKind(resource: string, stem = ''): ResourceDef {
   const resolved = snapshot().builtin(stem === '' ? '' : dialect.group(stem), resource);
   if (resolved === undefined) throw new Error(`there is no resource ${resource} in "${stem}"`);
   return resolved;

@@ -42,6 +42,7 @@ type ProbeServer = (
   query: Omit<DocumentQuery, 'bytesMax'> & { readonly place: ServiceEndpoint },
 ) => Promise<number>;
 
+/** What the availability controller reads, probes, and writes (ADM-4). */
 export interface AvailabilityOptions {
   readonly clock: Clock;
   readonly logger: Logger;

@@ -238,6 +238,7 @@ export interface OpenApiParts {
 
 /** Members of a document that references point into. */
 export const referable = ['definitions', 'parameters'] as const;
+/** A member of a document that references point into. */
 export type Referable = (typeof referable)[number];
 
 /** Maximum nesting of a document; deeper ones are rejected. */

@@ -45,6 +45,7 @@ export interface ServedEncoding extends EncodingDescriptor {
   encodeSteps?(value: JsonValue): Generator<void, Buffer>;
 }
 
+/** JSON, the default: it encodes every object, streams lists, and needs no schema (CODEC-2). */
 export const jsonEncoding: ServedEncoding = {
   form: 'json',
   covers: 'objects',

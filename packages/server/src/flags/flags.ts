@@ -71,6 +71,7 @@ export interface FlagDefinition {
   readonly choices?: readonly string[];
 }
 
+/** The flags of a feature or of the whole command, by name without dashes. */
 export type FlagTable = Readonly<Record<string, FlagDefinition>>;
 
 /** A flag as a feature declares it. */
@@ -122,6 +123,7 @@ interface ValueTypes {
   pairs: ReadonlyMap<string, string>;
 }
 
+/** The values of a table's flags, by name; a flag that is not set has its default. */
 export type FlagValues<Table extends FlagTable> = {
   readonly [Name in keyof Table]: ValueTypes[Table[Name]['type']];
 };

@@ -9,6 +9,7 @@ import {
 } from '@wheelhouse/machinery';
 import { isWatchPath, type RequestInfo } from '../request/parse-request.ts';
 
+/** Buckets, in seconds, of durations from 50 ms. */
 export const slowBuckets = [
   0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60,
 ];

@@ -112,7 +112,7 @@ function errorOfFault(rule: FaultRule, info: RequestInfo): StatusError | undefin
 }
 
 /** Resolves after a delay on the plane's clock, or when the client disconnects. */
-export function delayed(clock: Clock, delayMs: number, { exchange }: TappedRequest): Promise<void> {
+function delayed(clock: Clock, delayMs: number, { exchange }: TappedRequest): Promise<void> {
   return new Promise((resolve) => {
     const timer = clock.after(delayMs, resolve);
     exchange.onAbort(() => {

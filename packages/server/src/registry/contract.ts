@@ -130,6 +130,10 @@ export interface FieldManagerPort {
   }): MaybePromise<ApiObject>;
 }
 
+/**
+ * The options of a deletion that the registry carries out (DEL-2); the endpoint has validated their
+ * combination.
+ */
 export interface DeleteRequestOptions {
   readonly gracePeriodSeconds: number | undefined;
   readonly propagationPolicy: 'Orphan' | 'Background' | 'Foreground' | undefined;

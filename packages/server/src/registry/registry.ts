@@ -45,10 +45,12 @@ export interface EncodedAhead {
   readonly object: ApiObject;
 }
 
+/** The group and resource of a kind, as errors name it. */
 export function groupResourceOf(def: ResourceDef): GroupResource {
   return { group: def.group, resource: def.resource };
 }
 
+/** The group and kind, as errors of validation name it. */
 export function groupKindOf(def: ResourceDef): GroupKind {
   return { group: def.group, kind: def.kind };
 }

@@ -24,12 +24,15 @@ import { goDurationError, parseGoDuration } from '@wheelhouse/schema';
  * option does not accept. Unknown parameters are ignored.
  */
 
+/** What happens to unknown and duplicate fields of a body (FV-2). */
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
 
+/** The options of a GET (LIST-4); `resourceVersion` is the text of the query, not yet parsed. */
 export interface GetOptions {
   readonly resourceVersion: string | undefined;
 }
 
+/** The options of a list or watch, from their query, as sent. Texts are not yet parsed. */
 export interface ListOptions {
   /** As stated in the query; the old watch paths imply it. */
   readonly watch: boolean;
@@ -45,6 +48,7 @@ export interface ListOptions {
   readonly timeoutSeconds: number | undefined;
 }
 
+/** The options that all writes have except deletions (DRY-1, FV-2). */
 export interface WriteOptions {
   readonly dryRun: boolean;
   /** Undefined if absent: the User-Agent then names the manager (MF-2). */
@@ -52,12 +56,14 @@ export interface WriteOptions {
   readonly fieldValidation: FieldValidation;
 }
 
+/** The options of a PATCH; `force` is false unless the patch is an apply. */
 export interface PatchOptions extends WriteOptions {
   readonly force: boolean;
 }
 
 type PropagationPolicy = 'Orphan' | 'Background' | 'Foreground';
 
+/** The options of a DELETE, from its query or its body (DEL-2). */
 export interface DeleteOptions {
   readonly dryRun: boolean;
   /** Never negative: a negative value means one second, as in kube-apiserver. */
@@ -134,10 +140,12 @@ export function isListByWatch(query: URLSearchParams): boolean {
   );
 }
 
+/** Parses the options of a POST. Throws 422 `CreateOptions`. */
 export function parseCreateOptions(query: URLSearchParams, dialect: Dialect): WriteOptions {
   return writeOptions(query, { kind: 'CreateOptions', dialect, errors: [] });
 }
 
+/** Parses the options of a PUT. Throws 422 `UpdateOptions`. */
 export function parseUpdateOptions(query: URLSearchParams, dialect: Dialect): WriteOptions {
   return writeOptions(query, { kind: 'UpdateOptions', dialect, errors: [] });
 }

@@ -154,6 +154,7 @@ export interface TimedOut {
 
 /** One request from its first byte to its last. */
 export type RequestState = OpenState | Answered | TimedOut;
+/** The name of a state, by which code tells the states apart. */
 export type RequestPhase = RequestState['phase'];
 
 /** The state that each event leads to, if it is not rejected. */
@@ -167,6 +168,7 @@ export interface StateAfter {
   readonly expire: TimedOut;
   readonly finish: Answered | TimedOut;
 }
+/** What changes the state of a request. */
 export type RequestEvent = keyof StateAfter;
 
 type Row = Readonly<Record<RequestEvent, RequestPhase | 'rejected'>>;

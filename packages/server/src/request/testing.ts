@@ -10,7 +10,7 @@ import type {
 /** Helpers for tests of request handling; not for the server. */
 
 /** A client's request in a test. */
-export interface RequestFixture {
+interface RequestFixture {
   readonly method?: string;
   readonly url?: string;
   /** By lower-case name. */
@@ -19,7 +19,7 @@ export interface RequestFixture {
 }
 
 /** An exchange without a socket, which keeps its answer. */
-export interface FakeExchange extends Exchange {
+interface FakeExchange extends Exchange {
   /** The complete answer; undefined before it is sent. */
   readonly sent: WholeResponse | undefined;
   responseCode: number | undefined;

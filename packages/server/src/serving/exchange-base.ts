@@ -421,6 +421,7 @@ const unread: ResponseStream = {
   destroy: () => {},
 };
 
+/** The body of answers that have none; shared, since an empty buffer cannot change. */
 export const noBytes = Buffer.alloc(0);
 
 function lengthOf(body: ResponseBody): number | undefined {

@@ -23,6 +23,7 @@ export interface ServingTls extends CertificatePair {
   readonly clientAuthorities?: readonly string[];
 }
 
+/** A version of TLS, as Node's options name it. */
 export type SecureVersion = 'TLSv1' | 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3';
 
 function http1Timeouts(limits: HttpLimits): {

@@ -32,6 +32,7 @@ interface ListenOptions {
   readonly http2?: 'on' | 'off';
 }
 
+/** A listening server, whose connections are HTTP/1.1 or HTTP/2. */
 export interface HttpServer {
   readonly address: { readonly host: string; readonly port: number };
   /** Number of requests whose answer is not complete. */

@@ -38,6 +38,10 @@ export interface ListResult {
   jsonPieces(typeBytes: number): Iterable<BodyPiece>;
 }
 
+/**
+ * What happened to an object from the view of a watcher, whose selectors it may have entered or
+ * left (WATCH-6).
+ */
 export type WatchEventType = 'ADDED' | 'MODIFIED' | 'DELETED';
 
 /**

@@ -107,7 +107,7 @@ export class DecodeMeter {
 }
 
 /** An event that a `TestReader` received. */
-export interface SeenEvent {
+interface SeenEvent {
   readonly type: string;
   readonly name?: string;
   readonly revision: Revision;

@@ -22,11 +22,17 @@ export const backupMagic = 'WHEELHOUSE-BACKUP ';
 
 /** Maximum length of the first line, including its line end. */
 export const firstLineBytesMax = backupMagic.length + 8;
+/** Maximum length of the header with its line end; a reader rejects a longer one as damage. */
 export const headerBytesMax = 4096;
+/** The first byte of a record. */
 export const recordTag = 1;
+/** The first byte of the end. */
 export const endTag = 2;
+/** Size of a record before its key: the tag, two lengths, and two revisions. */
 export const recordHeadBytes = 19;
+/** Size of the end before its digest: the tag and the number of records. */
 export const endHeadBytes = 7;
+/** Size of the SHA-256 at the end. */
 export const digestBytes = 32;
 /** Larger than any value that a store accepts; a larger length means damage. */
 export const valueBytesMax = 512 * 2 ** 20;

@@ -44,6 +44,7 @@ const droppedAtOnce = 2000;
 /** Number of consecutive failed writes after which the log switches to another file. */
 const failuresMax = 2;
 
+/** The revisions that a commit makes durable together with its records. */
 export interface LogState {
   readonly revision: Revision;
   /** Oldest readable revision. */

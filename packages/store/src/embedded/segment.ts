@@ -77,7 +77,7 @@ interface SegmentHeader {
 }
 
 /** The durable end of a segment and the oldest segment of the log. */
-export interface Mark {
+interface Mark {
   readonly end: number;
   readonly first: number;
 }
@@ -223,6 +223,7 @@ export function encodeHeader(header: SegmentHeader): Buffer {
   return target;
 }
 
+/** Encodes a mark, which its checksum makes invalid in a file with another seed. */
 export function encodeMark({ end, first }: Mark, seed: number): Buffer {
   const target = Buffer.alloc(markBytes);
   target.writeUIntBE(end, 4, 6);

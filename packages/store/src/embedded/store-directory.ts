@@ -130,6 +130,7 @@ const markerText = `Wheelhouse store, format ${formatVersion}: the data is in lo
 const markerPattern = /^Wheelhouse store, format (\d{1,9}):/;
 const markerBytesMax = 4096;
 
+/** The folder of the log in a data directory. */
 export const logDirectory = (directory: string): string => join(directory, 'log');
 const draftDirectory = (directory: string): string => join(directory, 'log.draft');
 

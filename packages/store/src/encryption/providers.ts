@@ -33,11 +33,13 @@ type KeyedProvider =
   | { readonly type: 'aescbc' | 'aesgcm' | 'secretbox'; readonly keys: readonly NamedKey[] }
   | { readonly type: 'identity' };
 
+/** One entry of `providers` in an EncryptionConfiguration (STORE-3). */
 export type Provider = KeyedProvider | KmsSettings;
 
 /** Prefix of all encrypted values. */
 const sealedPrefix = Buffer.from('k8s:enc:');
 
+/** The error for a stored value that cannot contain even a nonce or a seed. */
 export const tooShort = () => new Error('the stored data was shorter than the required size');
 
 /** Stores values unchanged and rejects encrypted ones. */

@@ -21,7 +21,7 @@ const closeTimeoutMs = 2000;
 const revokeRetryMs = 1000;
 
 /** Names that were claimed together. */
-export interface Claim {
+interface Claim {
   /** Releases the names. Never rejects: leftovers end with the session. */
   release(): Promise<void>;
 }

@@ -29,6 +29,7 @@ interface ExpiringKeys {
   readonly leaseReuseMs: number;
 }
 
+/** How to reach an etcd and which of its keys the store uses. */
 export interface EtcdStoreOptions {
   readonly connection: EtcdConnection;
   readonly clock: Clock;

@@ -96,7 +96,7 @@ interface CallHandlers {
 }
 
 /** A call in progress. */
-export interface Call {
+interface Call {
   /** Cancels the call, after which its handlers are not called. Idempotent. */
   cancel(): void;
 }

@@ -26,7 +26,7 @@ export interface TestEtcd {
   dispose(): Promise<void>;
 }
 
-export interface TestEtcdOptions {
+interface TestEtcdOptions {
   /** Files of a certificate, its key, and the CA of clients' certificates. */
   readonly tls?: { readonly cert: string; readonly key: string; readonly ca: string };
   readonly flags?: readonly string[];

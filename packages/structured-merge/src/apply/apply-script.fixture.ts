@@ -11,21 +11,27 @@ import { recordUpdate, type TrackedKind } from './field-manager.ts';
 
 /** Schemas for tests. */
 export const text: Schema = { type: 'string' };
+/** The schema of a number. */
 export const number: Schema = { type: 'number' };
+/** The schema of an object with these properties. */
 export const object = (properties: Readonly<Record<string, Schema>>, more: Partial<Schema> = {}) =>
   ({
     type: 'object',
     properties: new Map(Object.entries(properties).map(([name, schema]) => [name, { schema }])),
     ...more,
   }) satisfies Schema;
+/** The schema of a list; `more` states how it is merged. */
 export const list = (items: Schema, more: Partial<Schema> = {}): Schema => ({
   type: 'array',
   items,
   ...more,
 });
+/** The schema of a list that is merged as a set. */
 export const setOf = (items: Schema): Schema => list(items, { listType: 'set' });
+/** The schema of a list that is merged by the keys of its items. */
 export const listMap = (keys: readonly string[], items: Schema): Schema =>
   list(items, { listType: 'map', listMapKeys: keys });
+/** The schema of a map with arbitrary names. */
 export const mapOf = (element: Schema): Schema => ({
   type: 'object',
   additionalProperties: element,
@@ -56,8 +62,10 @@ export interface Script {
   nowMs: number;
 }
 
+/** The name of the last-applied annotation of scripts' objects. */
 export const annotation = 'example.com/last-applied';
 
+/** A script for objects that do not exist yet, with `schema` for the version v1. */
 export function scriptOf(schema: Schema, more: Partial<Script> = {}): Script {
   return { schemas: new Map([['v1', schema]]), live: undefined, nowMs: 1_700_000_000_000, ...more };
 }

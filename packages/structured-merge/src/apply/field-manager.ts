@@ -81,7 +81,7 @@ export class ConversionNeeded extends Error {
 }
 
 /** A write that has already produced the new object: create, PUT, or a patch other than apply. */
-export interface RecordedUpdate {
+interface RecordedUpdate {
   /** The stored object; undefined for a create. */
   readonly live: ApiObject | undefined;
   /** The object to be stored; `metadata.managedFields` is that of the request. */

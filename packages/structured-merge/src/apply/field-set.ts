@@ -20,6 +20,7 @@ import {
  */
 export type FieldSet = ReadonlyMap<PathElement, FieldNode>;
 
+/** The part of a set below one path element. */
 export interface FieldNode {
   /** Whether the path that ends here is in the set. */
   readonly member: boolean;
@@ -30,6 +31,7 @@ export interface FieldNode {
 /** A set under construction, which its creator may modify. */
 export type GrowingFieldSet = Map<PathElement, FieldNode>;
 
+/** The set without paths. Other sets may be empty as well, so compare sizes. */
 export const emptySet: FieldSet = new Map();
 
 /** The node of a path that is in the set and has nothing below it. */

@@ -39,6 +39,7 @@ export interface Managed {
   readonly repeated?: boolean;
 }
 
+/** An object without managers, such as one that is being created. */
 export const noManaged: Managed = { managers: new Map(), times: new Map() };
 
 /** The identity of a manager. An applier has the same identity in every version. */

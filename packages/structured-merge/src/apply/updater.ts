@@ -80,7 +80,7 @@ export interface VersionedSet {
 }
 
 /** Owners by identity. */
-export type Managers = ReadonlyMap<string, VersionedSet>;
+type Managers = ReadonlyMap<string, VersionedSet>;
 
 /** An object in one version. */
 export interface TypedObject {
@@ -115,7 +115,7 @@ export class ConflictsError extends Error {
 }
 
 /** A write: the previous object, its owners, and the writer. */
-export interface Write {
+interface Write {
   /** `large` processes objects in steps, which is slower for small ones. */
   readonly size?: 'large' | undefined;
   readonly live: TypedObject;
@@ -186,7 +186,7 @@ function* loseSteps(before: FieldSet, { removed, changed }: Losses): Generator<v
 }
 
 /** The result of an apply; `managers` is a new map. */
-export interface Applied {
+interface Applied {
   /** Undefined if nothing changes. */
   readonly object: TypedObject | undefined;
   readonly managers: Map<string, VersionedSet>;

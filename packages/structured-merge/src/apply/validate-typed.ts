@@ -106,7 +106,7 @@ export function complain(place: Place, ...messages: readonly string[]): void {
 }
 
 /** Whether a set or list map may contain duplicates, as stored objects may. */
-export interface ValidationOptions {
+interface ValidationOptions {
   readonly allowDuplicates: boolean;
   /** Whether null is a problem, as the null of an expression is; otherwise it fits every type. */
   readonly nulls?: 'refused' | undefined;

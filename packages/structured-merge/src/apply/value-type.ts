@@ -19,8 +19,10 @@ export interface ValueType {
   readonly list?: ListType;
 }
 
+/** The type of a scalar; an untyped one may be of any type. */
 export type ScalarType = 'numeric' | 'string' | 'boolean' | 'untyped';
 
+/** How maps and structs are merged: as a whole if atomic, otherwise member by member. */
 export interface MapType {
   /** Declared members. */
   readonly fields: ReadonlyMap<string, FieldType>;
@@ -34,12 +36,13 @@ export interface MapType {
   readonly deduced: boolean;
 }
 
-export interface FieldType {
+interface FieldType {
   readonly type: LazyType;
   /** Default of an absent key of a list map. */
   readonly default: JsonValue | undefined;
 }
 
+/** How lists are merged: as a whole, as a set, or by the keys of their items (MF-5). */
 export interface ListType {
   readonly element: LazyType;
   /** A list that is neither atomic nor has keys is a set. */

@@ -27,12 +27,18 @@ export class StrategicMergeError extends Error {
 
 const mismatch = (message: string) => new StrategicMergeError('mismatch', message);
 
+/**
+ * The error for a directive that begins like `$deleteFromPrimitiveList` but names no field (400).
+ */
 export const badPrimitiveList = () =>
   new StrategicMergeError('format', 'invalid patch format of primitive list');
+/** The error for `$retainKeys` that is no list, or omits a member of the patch (400). */
 export const badRetainKeys = () =>
   new StrategicMergeError('format', 'invalid patch format of retainKeys');
+/** The error for `$setElementOrder` that names no field or differs between merged patches (400). */
 export const badElementOrder = () =>
   new StrategicMergeError('format', 'invalid patch format of setElementOrder list');
+/** The error for a merged list whose first item is a list (422). */
 export const listOfLists = () =>
   new StrategicMergeError('unprocessable', 'lists of lists are not supported');
 
@@ -41,20 +47,30 @@ const typeText = (value: JsonValue | undefined) =>
 
 const noMergeKey = (item: JsonValue, key: string) =>
   mismatch(`map: ${goPlain(item)} does not contain declared merge key: ${key}`);
+/** The error for a value of another type where the merge needs a list or a map. */
 export const badType = (expected: '[]' | 'map', actual: JsonValue | undefined) => {
   const expectedType = expected === '[]' ? '[]interface {}' : 'map[string]interface {}';
   return mismatch(`expected a ${expectedType}, but received a ${typeText(actual)}`);
 };
+/**
+ * The error for a `$patch` that is not a directive where it stands; `item` is the rest of the map.
+ */
 export const badDirective = (directive: JsonValue, item: JsonValue) =>
   mismatch(`unknown patch type: ${goText(directive)} in map: ${goPlain(item)}`);
+/** The error for `$patch: merge` in an item of a list, where kube-apiserver does not support it. */
 export const mergeDirectiveInList = () =>
   mismatch('merging lists cannot yet be specified in the patch');
+/** The error for a merged list of maps whose field declares no merge key. */
 export const noKeyDeclared = (typeKind: string) =>
   mismatch(`cannot merge lists without merge key for ${typeKind}`);
+/** The error for lists with items of several types; the message contains all lists. */
 export const mixedItems = (lists: readonly JsonValue[]) =>
   mismatch(`list element types are not identical: ${goPlain([...lists])}`);
+/** The error where the type of items decides, but the lists are empty. */
 export const noItems = () => mismatch('no elements in any of the given slices');
+/** The error for an item of a list merged by key that is no map; `index` counts from 0. */
 export const itemIsNoMap = (index: number) => mismatch(`value for key ${index} is not a map`);
+/** The error for items of a patch in another order than its `$setElementOrder` states. */
 export const orderDiffers = (patch: JsonValue, order: JsonValue) =>
   mismatch(
     `The order in patch list:\n${goPlain(patch)}\n doesn't match $setElementOrder list:\n${goPlain(order)}\n`,
@@ -67,11 +83,13 @@ const notAStruct = (typeKind: string) =>
   mismatch(`merging an object in json but data type is not struct, instead is: ${typeKind}`);
 const notAList = (typeKind: string) =>
   mismatch(`expected slice or array type, but got: ${typeKind}`);
+/** The error for two patches to be merged whose `$retainKeys` differ. */
 export const retainKeysDiffer = (left: JsonValue, right: JsonValue) =>
   mismatch(
     `${goPlain(left)} and ${goPlain(right)} are not deep equal: ` +
       'this may happen when calculating the 3-way diff patch',
   );
+/** The error for versions of an object that have a `$patch` that is no text. */
 export const badDirectiveValue = () => mismatch('invalid value for special key: $patch');
 const badStrategies = (strategies: readonly string[]) =>
   mismatch(`unexpected patch strategy: [${strategies.join(' ')}]`);

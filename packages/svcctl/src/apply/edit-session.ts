@@ -95,7 +95,7 @@ export function originalFinder<Original extends { readonly object: JsonObject }>
 }
 
 /** An object to edit, or several as a List. */
-export interface Edit {
+interface Edit {
   /** Comment lines for the top of the file. */
   readonly heading: string;
   /** The object, or the first one, in messages: `configmaps "x"`. */

@@ -265,6 +265,10 @@ async function setApplied(
 /** The subcommands of `apply` for the last-applied annotation. */
 const lastAppliedCommands: readonly Command[] = [viewCommand, setCommand, editCommand];
 
+/**
+ * Applies manifests by a three-way merge with the last-applied annotation, or on the server with
+ * `--server-side`. `--prune` deletes leftovers only after every manifest has been applied.
+ */
 export const applyCommand: Command = {
   name: 'apply',
   summary: 'Apply a configuration to a resource by file name or stdin',

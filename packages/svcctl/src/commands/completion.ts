@@ -79,6 +79,7 @@ complete -c svcctl -f -a '(__svcctl_complete)'
 
 const scripts: Readonly<Record<string, string>> = { bash, zsh, fish };
 
+/** Prints a script that completes words by running svcctl itself. */
 export const completionCommand: Command = {
   name: 'completion',
   completes: 'shells',

@@ -26,6 +26,10 @@ import {
 import type { Session } from '../session.ts';
 import { withProgress } from '../terminal.ts';
 
+/**
+ * Deletes objects and, unless `--wait=false`, waits until they are gone. With a selector or
+ * `--all`, objects that do not exist are no failure.
+ */
 export const deleteCommand: Command = {
   name: 'delete',
   suggestedFor: ['rm'],

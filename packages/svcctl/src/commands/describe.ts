@@ -22,6 +22,10 @@ import {
 import type { Session } from '../session.ts';
 import { lastSeen } from './events.ts';
 
+/**
+ * Prints objects with related ones, such as their events. A name that does not exist counts as a
+ * prefix.
+ */
 export const describeCommand: Command = {
   name: 'describe',
   completes: 'objects',

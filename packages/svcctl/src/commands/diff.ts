@@ -19,6 +19,10 @@ import type { Session } from '../session.ts';
 /** The exit code of a failure; 1 means that there are differences. */
 const failureCode = 2;
 
+/**
+ * Compares by server dry runs and runs `diff -u -N`, or the program in KUBECTL_EXTERNAL_DIFF. The
+ * exit code is 1 for differences and 2 for failures.
+ */
 export const diffCommand: Command = {
   name: 'diff',
   summary: 'Diff the live objects against the result of an apply',

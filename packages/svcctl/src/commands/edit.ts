@@ -34,6 +34,10 @@ import { reportObject, uncheckedOutputFlags } from '../output/output.ts';
 import { fetchTarget, selectTargets, type Target, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
 
+/**
+ * Edits objects in the user's editor and sends the differences as patches. Reopens the editor with
+ * the errors if the server rejects them.
+ */
 export const editCommand: Command = {
   name: 'edit',
   completes: 'objects',

@@ -16,6 +16,10 @@ import {
 import type { Session } from '../session.ts';
 import { watch } from '../watch.ts';
 
+/**
+ * Prints events in the order of their last occurrence. `--watch` prints existing and then new ones,
+ * until `--request-timeout`.
+ */
 export const eventsCommand: Command = {
   name: 'events',
   summary: 'List events',

@@ -8,6 +8,10 @@ import { resourceText } from '../selection.ts';
 import type { Session } from '../session.ts';
 import { withoutControls } from '../terminal.ts';
 
+/**
+ * Prints the documentation of a kind or of the field at a path, as the server's OpenAPI has it,
+ * custom kinds included.
+ */
 export const explainCommand: Command = {
   name: 'explain',
   completes: 'types',

@@ -15,6 +15,7 @@ import { listAt, nameOf, objectAt, textAt, withGroup } from '../objects.ts';
 import { checkSelected, fetchTarget, selectTargets } from '../selection.ts';
 import type { Session } from '../session.ts';
 
+/** Creates a Service for the Pods that an object selects; reports `exposed`. */
 export const exposeCommand: Command = {
   name: 'expose',
   completes: 'objects',

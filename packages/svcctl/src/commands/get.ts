@@ -97,6 +97,10 @@ function yamlForDiff(object: JsonObject, withManaged: boolean): string {
   return toYaml({ ...object, metadata: shown });
 }
 
+/**
+ * Prints objects, by default as the server's tables. `--watch` continues with changes; `--raw`
+ * prints the answer to any path.
+ */
 export const getCommand: Command = {
   name: 'get',
   suggestedFor: ['list', 'ps'],

@@ -59,6 +59,7 @@ interface Subject {
   readonly reportsAbsentKeys: boolean;
 }
 
+/** Sets and removes labels. Rejects a change of an existing one without `--overwrite`. */
 export const labelCommand: Command = {
   name: 'label',
   completes: 'objects',
@@ -83,6 +84,7 @@ export const labelCommand: Command = {
     }),
 };
 
+/** Sets and removes annotations. Rejects a change of an existing one without `--overwrite`. */
 export const annotateCommand: Command = {
   name: 'annotate',
   completes: 'objects',

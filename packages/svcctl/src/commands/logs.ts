@@ -16,6 +16,10 @@ import { createWriter } from './streams/exec.ts';
 
 const usage = '[-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]';
 
+/**
+ * Prints the logs of containers one after the other; with `--follow`, of up to `--max-log-requests`
+ * (5) at a time.
+ */
 export const logsCommand: Command = {
   name: 'logs',
   completes: 'pods',

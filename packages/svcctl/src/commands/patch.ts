@@ -34,6 +34,10 @@ const patchTypes: Readonly<Record<PatchType, string>> = {
   strategic: 'application/strategic-merge-patch+json',
 };
 
+/**
+ * Patches objects on the server, by default with a strategic merge patch. `--local` patches the
+ * objects of files without a server.
+ */
 export const patchCommand: Command = {
   name: 'patch',
   completes: 'objects',

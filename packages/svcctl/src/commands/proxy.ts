@@ -8,6 +8,11 @@ import { killedExitCode, type Session } from '../session.ts';
 
 const defaultPort = 8001;
 
+/**
+ * Serves the API without authentication, by default on 127.0.0.1, with the user's credentials. By
+ * default, rejects other host names and paths that run programs in Pods. Runs until it is
+ * interrupted.
+ */
 export const proxyCommand: Command = {
   name: 'proxy',
   summary: 'Run a proxy to the API server',

@@ -29,6 +29,7 @@ import { outputFlags, reportObject } from '../output/output.ts';
 import { resourceOfObject } from '../selection.ts';
 import type { Session } from '../session.ts';
 
+/** Replaces objects by PUT. With `--force`, deletes all of them and then creates them again. */
 export const replaceCommand: Command = {
   name: 'replace',
   summary: 'Replace a resource by file name or stdin',

@@ -13,6 +13,10 @@ import { resourceOfObject, type Target, targetPath } from '../selection.ts';
 import type { Session } from '../session.ts';
 import { podTimeoutFlag, podTimeoutMs } from '../streams/pods.ts';
 
+/**
+ * Creates a Pod, and with `--expose` a Service for it. `--attach` connects the terminal; `--rm`
+ * then deletes what was created.
+ */
 export const runCommand: Command = {
   name: 'run',
   summary: 'Run a particular image on the cluster',

@@ -33,6 +33,7 @@ import {
 import type { Session } from '../session.ts';
 import { withProgress } from '../terminal.ts';
 
+/** Creates a HorizontalPodAutoscaler for each object, which must have a `scale` subresource. */
 export const autoscaleCommand: Command = {
   name: 'autoscale',
   completes: 'objects',
@@ -146,6 +147,10 @@ async function autoscale(
 /** Maximum number of attempts after conflicts. */
 const attemptsMax = 5;
 
+/**
+ * Sets the replicas through the `scale` subresource. Preconditions are `--current-replicas` and
+ * `--resource-version`; `--timeout` waits for the replicas.
+ */
 export const scaleCommand: Command = {
   name: 'scale',
   completes: 'objects',

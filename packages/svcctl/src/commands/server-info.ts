@@ -10,6 +10,10 @@ import { alignLines, noHeadersFlag } from '../output/table.ts';
 import { itemsWithType, listObjects, type Target, targetPath } from '../selection.ts';
 import { clientVersion, type Session } from '../session.ts';
 
+/**
+ * Prints the URLs of the server and of services with the label `cluster-service`. `dump` writes
+ * objects and logs.
+ */
 export const clusterInfoCommand: Command = {
   name: 'cluster-info',
   summary: 'Display cluster information',
@@ -183,6 +187,10 @@ function checkNoArguments(command: string, args: readonly string[]): void {
   if (args.length > 0) throw usageError(command, `unexpected arguments: [${args.join(' ')}]`);
 }
 
+/**
+ * Prints the preferred version of each resource. Groups that the server cannot discover are a
+ * failure after the output.
+ */
 export const apiResourcesCommand: Command = {
   name: 'api-resources',
   summary: 'Print the supported API resources on the server',
@@ -258,6 +266,7 @@ function discoveryError(failures: ReadonlyMap<string, string>): CliError {
   return new CliError(`unable to retrieve the complete list of server APIs: ${reasons.join(', ')}`);
 }
 
+/** Prints all served group-versions in alphabetical order. */
 export const apiVersionsCommand: Command = {
   name: 'api-versions',
   summary: 'Print the supported API versions on the server',
@@ -281,6 +290,9 @@ const platformNames: Readonly<Record<string, string>> = { win32: 'windows', suno
 const architecture = (): string =>
   ({ x64: 'amd64', ia32: '386' })[process.arch as string] ?? process.arch;
 
+/**
+ * Prints both versions; prints the client's even if the server does not answer, which is a failure.
+ */
 export const versionCommand: Command = {
   name: 'version',
   summary: 'Print the client and server versions',

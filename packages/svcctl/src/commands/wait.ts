@@ -22,6 +22,10 @@ import { killedExitCode, type Session } from '../session.ts';
 import { withProgress } from '../terminal.ts';
 import { followObject } from '../watch.ts';
 
+/**
+ * Waits until each object meets the condition. `--timeout` (30s) covers all objects; 0 checks once,
+ * a negative one waits for a week.
+ */
 export const waitCommand: Command = {
   name: 'wait',
   suggestedFor: ['list', 'ps'],

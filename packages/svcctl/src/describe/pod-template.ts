@@ -62,7 +62,7 @@ export function spreadLines(spec: JsonObject, indent: '' | '  '): string[] {
 }
 
 /** Where containers are described: in a template, or in a Pod that may run them. */
-export interface ContainerContext {
+interface ContainerContext {
   /** Two spaces in a template, none in a Pod. */
   readonly indent: '' | '  ';
   readonly pod?: JsonObject;

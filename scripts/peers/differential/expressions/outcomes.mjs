@@ -5,7 +5,7 @@ const anyNumber = /\d+/g;
 const quoted = /"(?:[^"\\]|\\.)*"|'[^']*'/g;
 
 /** An outcome as both servers would word it. */
-export function plainOutcome(outcome) {
+function plainOutcome(outcome) {
   if (outcome === undefined) return 'accepted';
   return (
     outcome

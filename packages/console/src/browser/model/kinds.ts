@@ -30,7 +30,7 @@ export interface Kind {
 }
 
 /** A subresource of a kind. */
-export interface Subresource {
+interface Subresource {
   /** `scale` */
   readonly name: string;
   readonly kind: string;

@@ -35,10 +35,12 @@ export const objectTabs = [
   ...(['yaml', 'json', 'tree', 'events'] as const),
   ...(['history', 'fields', 'edit'] as const),
 ];
+/** A tab of an object's page, as it appears in the URL. */
 export type ObjectTab = (typeof objectTabs)[number];
 
 /** The tabs of the access page, in order. */
 export const accessTabs = ['mine', 'ask', 'who'] as const;
+/** A tab of the access page, as it appears in the URL. */
 export type AccessTab = (typeof accessTabs)[number];
 
 /** Stands for the core group, which has no name, since path segments must not be empty. */

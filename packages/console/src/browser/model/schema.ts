@@ -37,7 +37,7 @@ export interface ExplainedField {
 }
 
 /** A field, or the kind itself, with its subfields. */
-export interface Explained {
+interface Explained {
   readonly type: string;
   readonly description: string;
   /** The description of the field; undefined for the kind itself. */

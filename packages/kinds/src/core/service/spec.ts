@@ -51,6 +51,7 @@ const typesWithAddress = new Set(['ClusterIP', 'NodePort', 'LoadBalancer']);
 /** The `clusterIP` of a headless Service. */
 export const noAddress = 'None';
 
+/** Whether the Service is an alias of a DNS name, without addresses and endpoints. */
 export const isExternalName = (spec: ServiceSpec): boolean => spec.type === 'ExternalName';
 
 /** Whether the type has cluster IPs; `None` counts as one. */
@@ -77,9 +78,11 @@ export const needsHealthCheck = (spec: ServiceSpec): boolean =>
 export const isExternallyAccessible = (spec: ServiceSpec): boolean =>
   mayHaveNodePorts(spec) || (spec.type === 'ClusterIP' && (spec.externalIPs ?? []).length > 0);
 
+/** Whether two specs have the same cluster IPs in the same order; an absent list is empty. */
 export const sameClusterIps = (left: ServiceSpec, right: ServiceSpec): boolean =>
   same(left.clusterIPs ?? [], right.clusterIPs ?? []);
 
+/** Whether two specs have the same IP families in the same order; an absent list is empty. */
 export const sameFamilies = (left: ServiceSpec, right: ServiceSpec): boolean =>
   same(left.ipFamilies ?? [], right.ipFamilies ?? []);
 

@@ -50,7 +50,7 @@ interface SourceContext {
 }
 
 /** Validates the source of a volume at `path`. */
-export type SourceRule = (source: JsonObject, path: string, context: SourceContext) => FieldError[];
+type SourceRule = (source: JsonObject, path: string, context: SourceContext) => FieldError[];
 
 /** Like `SourceRule`, for sources with lists of any length; may run in steps. */
 type LongSourceRule = (...args: Parameters<SourceRule>) => Findings;

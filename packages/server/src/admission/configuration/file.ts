@@ -35,6 +35,7 @@ const admissionType = structType('AdmissionConfiguration', {
     }),
   ),
 });
+/** The file of `--admission-control-config-file` (ADM-1). */
 export const admissionFormat = {
   kind: 'AdmissionConfiguration',
   group: 'apiserver.config',

@@ -54,6 +54,7 @@ const eventRateLimitType = structType('Configuration', {
   ),
 });
 
+/** The configuration of EventRateLimit: token buckets for the events of clients. */
 export const eventRateLimitFormat = {
   kind: 'Configuration',
   of: 'EventRateLimit',
@@ -104,6 +105,10 @@ interface ClusterTolerations {
   readonly allowed: readonly JsonObject[];
 }
 
+/**
+ * The configuration of PodTolerationRestriction. Creates the schema on each call, since only
+ * configured plugins need it.
+ */
 export const podTolerationFormat = (): ConfigurationFormat => {
   const tolerations: Schema = listType(schemaOf('core.v1.Toleration'));
   const type = structType('Configuration', { default: tolerations, whitelist: tolerations });
@@ -178,6 +183,9 @@ const resourceQuotaType = structType('ResourceQuotaConfiguration', {
   ),
 });
 
+/**
+ * The configuration of ResourceQuota: resources that may be used only where a quota counts them.
+ */
 export const resourceQuotaFormat = {
   kind: 'ResourceQuotaConfiguration',
   group: 'apiserver.config',
@@ -225,6 +233,10 @@ const webhookAdmissionType = structType('WebhookAdmissionConfiguration', {
   kubeConfigFile: textType,
 });
 
+/**
+ * The configuration of both webhook plugins: the kubeconfig with the credentials for webhooks
+ * (ADM-2).
+ */
 export const webhookAdmissionFormat = {
   kind: 'WebhookAdmissionConfiguration',
   group: 'apiserver.config',

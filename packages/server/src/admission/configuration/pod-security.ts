@@ -55,6 +55,7 @@ const configurationType = structType('PodSecurityConfiguration', {
   ),
 });
 
+/** The configuration of PodSecurity: the levels of namespaces without labels, and exemptions. */
 export const podSecurityFormat = {
   kind: 'PodSecurityConfiguration',
   group: 'pod-security.admission.config',

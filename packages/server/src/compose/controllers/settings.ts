@@ -42,6 +42,10 @@ const selectable = [
   { name: 'token-cleaner-controller', alias: 'tokencleaner', byDefault: 'off' },
 ] as const satisfies readonly SelectableController[];
 
+/**
+ * The name of a controller as `--controllers` takes it and metrics show it; aliases are not among
+ * them.
+ */
 export type ControllerName = (typeof selectable)[number]['name'];
 
 /**

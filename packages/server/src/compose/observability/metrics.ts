@@ -60,6 +60,11 @@ export interface Metrics {
 /** Reads values when metrics are rendered, rather than counting events. */
 type Update = () => void | Promise<void>;
 
+/**
+ * Creates the metrics of a server, with those of the process. Values that are read rather than
+ * counted are updated before each answer. `allowedLabels` replaces other values of labels by
+ * `unexpected`.
+ */
 export function createMetrics(options: {
   readonly config: ServerConfig;
   readonly allowedLabels?: AllowedLabels;

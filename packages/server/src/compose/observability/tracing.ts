@@ -69,6 +69,7 @@ const configurationType = structType('TracingConfiguration', {
   endpoint: optional(textType),
   samplingRatePerMillion: optional({ type: 'integer', format: 'int32' }),
 });
+/** The file of `--tracing-config-file`. */
 export const tracingFormat = {
   kind: 'TracingConfiguration',
   group: 'apiserver.config',

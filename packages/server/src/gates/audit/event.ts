@@ -2,6 +2,7 @@ import { formatMicroTime, type Status, type UserInfo } from '@wheelhouse/machine
 
 /** How much of a request is recorded, in ascending order. */
 export const auditLevels = ['None', 'Metadata', 'Request', 'RequestResponse'] as const;
+/** How much of a request is recorded. */
 export type AuditLevel = (typeof auditLevels)[number];
 
 /** Stages at which a request is recorded. */
@@ -11,6 +12,7 @@ export const auditStages = [
   'ResponseComplete',
   'Panic',
 ] as const;
+/** A stage at which a request is recorded. */
 export type AuditStage = (typeof auditStages)[number];
 
 /** Whether `level` records at least as much as `wanted`. */
@@ -30,6 +32,7 @@ export interface ObjectReference {
   subresource?: string | undefined;
 }
 
+/** The Status of an answer, without its kind; the code alone if the answer is an object. */
 export type ResponseStatus = Partial<Pick<Status, 'status' | 'message' | 'reason' | 'details'>> & {
   readonly metadata: Record<string, never>;
   readonly code?: number;

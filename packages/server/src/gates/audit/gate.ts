@@ -53,6 +53,10 @@ export interface AuditGate {
   close(): Promise<void>;
 }
 
+/**
+ * Creates the gate. `decide` is called once for each request, also for rejected ones; closing the
+ * gate closes the sink.
+ */
 export function createAuditGate(options: TrailHost & { readonly decide: DecideAudit }): AuditGate {
   const { decide, metrics, sink } = options;
   const decisionOn = (request: Audited, user: UserInfo | undefined): AuditDecision => {

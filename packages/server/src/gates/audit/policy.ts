@@ -37,7 +37,7 @@ interface GroupResources {
 }
 
 /** One rule: which requests it matches (an empty list matches all), and what to record of them. */
-export interface PolicyRule {
+interface PolicyRule {
   readonly level: AuditLevel;
   readonly users: readonly string[];
   readonly userGroups: readonly string[];
@@ -50,7 +50,7 @@ export interface PolicyRule {
   readonly omitManagedFields: boolean | undefined;
 }
 
-export interface Policy {
+interface Policy {
   readonly rules: readonly PolicyRule[];
   /** Stages that every rule omits, in addition to its own. */
   readonly omitStages: readonly AuditStage[];
@@ -162,6 +162,7 @@ const policyType = structType('Policy', {
   omitManagedFields: truthType,
 });
 
+/** The file of `--audit-policy-file` (OPS-2). */
 export const auditPolicyFormat = {
   kind: 'Policy',
   group: 'audit',

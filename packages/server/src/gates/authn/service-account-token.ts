@@ -76,7 +76,7 @@ export function algorithmOf(key: KeyObject): TokenAlgorithm | undefined {
 }
 
 /** The account of a token, or an object that it is bound to. */
-export interface ObjectName {
+interface ObjectName {
   readonly name: string;
   readonly uid: string;
 }

@@ -89,6 +89,7 @@ const configurationType = structType('AuthorizationConfiguration', {
   ),
 });
 
+/** The file of `--authorization-config` (AUTHZ-3). */
 export const authorizationFormat = {
   kind: 'AuthorizationConfiguration',
   group: 'apiserver.config',

@@ -21,10 +21,12 @@ export const authorizerTypes = [
   'RBAC',
   'Webhook',
 ] as const;
+/** A type of authorizer, as `--authorization-mode` names it (AUTHZ-2). */
 export type AuthorizerType = (typeof authorizerTypes)[number];
 
 /** Versions of SubjectAccessReview that can be sent to a webhook. */
 export const accessReviewVersions = ['v1', 'v1beta1'] as const;
+/** A version of SubjectAccessReview that can be sent to a webhook. */
 export type AccessReviewVersion = (typeof accessReviewVersions)[number];
 
 /** Authorizes requests with a chain of authorizers. */

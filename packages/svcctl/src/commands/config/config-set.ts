@@ -89,6 +89,7 @@ function shapeAt(shape: Shape, path: readonly string[], text: string): Shape {
   return at;
 }
 
+/** Sets one value by its path, which kubeconfig's structure must have; map keys may be new. */
 export const setCommand: Command = {
   name: 'set',
   summary: 'Set an individual value in a kubeconfig file',
@@ -149,6 +150,7 @@ function unsetAt(body: JsonObject, path: readonly string[]): void {
   delete at[path.at(-1)!];
 }
 
+/** Removes one value by its path; succeeds if there is none. */
 export const unsetCommand: Command = {
   name: 'unset',
   summary: 'Unset an individual value in a kubeconfig file',
@@ -265,6 +267,10 @@ function setFile(
   return file !== '';
 }
 
+/**
+ * Creates or changes a cluster; only the members whose flags are set change. A new server removes
+ * the TLS server name, which belongs to the old one.
+ */
 export const setClusterCommand: Command = {
   name: 'set-cluster',
   completes: 'clusters',
@@ -306,6 +312,7 @@ export const setClusterCommand: Command = {
   },
 };
 
+/** Creates or changes a user. Rejects a token together with a user name or password. */
 export const setCredentialsCommand: Command = {
   name: 'set-credentials',
   completes: 'users',
@@ -455,6 +462,7 @@ function changeEnv(present: readonly JsonObject[], changes: PairChanges): JsonOb
   return [...updated, ...added.map(([name, value]) => ({ name, value }))];
 }
 
+/** Creates or changes a context; an empty flag removes its member. */
 export const setContextCommand: Command = {
   name: 'set-context',
   completes: 'contexts',

@@ -328,6 +328,7 @@ function createDeleteCommand(name: string, list: ListName): Command {
   };
 }
 
+/** The commands that read and change kubeconfig files; none contacts a server. */
 export const configCommand: Command = {
   name: 'config',
   summary: 'Modify kubeconfig files',

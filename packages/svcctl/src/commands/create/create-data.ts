@@ -196,6 +196,10 @@ function createConfigMap(session: Session, name: string): JsonObject {
   };
 }
 
+/**
+ * Files whose bytes are no valid text become `binaryData`; `--append-hash` adds a hash of the
+ * content to the name.
+ */
 export const createConfigMapCommand: Command = {
   name: 'configmap',
   aliases: ['cm'],

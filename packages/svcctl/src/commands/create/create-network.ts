@@ -11,6 +11,7 @@ import type { FlagSpec } from '../../flags.ts';
 import { CliError } from '../../io.ts';
 import type { Session } from '../../session.ts';
 
+/** Each `--rule` adds a path; rules of one host and those of one TLS secret are merged. */
 export const createIngressCommand: Command = {
   name: 'ingress',
   aliases: ['ing'],

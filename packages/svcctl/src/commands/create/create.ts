@@ -34,6 +34,10 @@ const namespaceCommand: Command = {
     }),
 };
 
+/**
+ * Creates the objects of manifests, or one object of a subcommand from flags. Fails for objects
+ * that exist.
+ */
 export const createCommand: Command = {
   name: 'create',
   summary: 'Create a resource from a file or from stdin',

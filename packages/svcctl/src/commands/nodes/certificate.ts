@@ -35,6 +35,10 @@ const createDecisionCommand = (summary: string, decision: Decision): Command => 
   run: (session, args) => decide(session, args, decision),
 });
 
+/**
+ * Approves or denies certificate signing requests. Reads a request again after a conflict; a
+ * decided one stays as it is without `--force`.
+ */
 export const certificateCommand: Command = {
   name: 'certificate',
   summary: 'Modify certificate resources',

@@ -43,6 +43,9 @@ const nodeSelectorFlag: FlagSpec = {
 
 const nodeFlags: readonly FlagSpec[] = [dryRunFlag, nodeSelectorFlag];
 
+/**
+ * Excludes nodes from scheduling; their Pods stay. A node that already is excluded is no failure.
+ */
 export const cordonCommand: Command = {
   name: 'cordon',
   completes: 'nodes',
@@ -52,6 +55,7 @@ export const cordonCommand: Command = {
   run: (session, args) => cordonNodes(session, args, { command: 'cordon', unschedulable: true }),
 };
 
+/** Undoes `cordon` and the first step of `drain`. */
 export const uncordonCommand: Command = {
   name: 'uncordon',
   completes: 'nodes',
@@ -61,6 +65,10 @@ export const uncordonCommand: Command = {
   run: (session, args) => cordonNodes(session, args, { command: 'uncordon', unschedulable: false }),
 };
 
+/**
+ * Cordons all nodes, then removes their Pods node by node. A failure for one node leaves it
+ * cordoned and does not stop the others; the exit code is then 1.
+ */
 export const drainCommand: Command = {
   name: 'drain',
   completes: 'nodes',
@@ -234,6 +242,10 @@ async function drainNode(session: Session, node: string): Promise<string | undef
   return message;
 }
 
+/**
+ * Sets and removes (`KEY-`, `KEY:EFFECT-`) taints. Rejects a change of an existing one without
+ * `--overwrite`.
+ */
 export const taintCommand: Command = {
   name: 'taint',
   completes: 'objects',

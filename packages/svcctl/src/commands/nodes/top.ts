@@ -114,6 +114,7 @@ const podCommand: Command = {
   },
 };
 
+/** Prints usage as the metrics API reports it. Fails if the server does not aggregate one. */
 export const topCommand: Command = {
   name: 'top',
   summary: 'Display resource (CPU/memory) usage',

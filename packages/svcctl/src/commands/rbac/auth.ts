@@ -188,6 +188,7 @@ function userTable(review: JsonObject): string {
   ]);
 }
 
+/** Commands about the permissions of users. */
 export const authCommand: Command = {
   name: 'auth',
   summary: 'Inspect authorization',

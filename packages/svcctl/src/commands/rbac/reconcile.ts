@@ -165,6 +165,11 @@ function ruleObject(rule: PolicyRule): JsonObject {
   return Object.fromEntries(lists.map(([name, values]) => [name, [...values]]));
 }
 
+/**
+ * Adds missing rules and subjects to roles and bindings; removes extra ones only on request.
+ * Replaces a binding whose role differs, since its roleRef cannot change. Skips objects of other
+ * kinds.
+ */
 export const reconcileCommand: Command = {
   name: 'reconcile',
   summary: 'Reconcile rules and subjects of RBAC objects with a file',

@@ -345,6 +345,7 @@ function historyText(revisions: readonly Revision[], revision: number): string {
     .join('');
 }
 
+/** The commands for the revisions and the progress of Deployments, DaemonSets, and StatefulSets. */
 export const rolloutCommand: Command = {
   name: 'rollout',
   summary: 'Manage the rollout of one or many resources',

@@ -133,6 +133,10 @@ function statefulSetStatus(object: JsonObject): RolloutStatus {
   };
 }
 
+/**
+ * Prints the progress of rollouts and, unless `--watch=false`, waits for their end. Fails if a
+ * Deployment exceeds its progress deadline.
+ */
 export const statusCommand: Command = {
   name: 'status',
   completes: 'objects',

@@ -168,6 +168,7 @@ function numberOf(text: string): number {
   return 'error' in quantity ? 0 : Number(quantity.nano) / 1e9;
 }
 
+/** Sets, removes, imports (`--from`), and lists variables of containers. */
 export const envCommand: Command = {
   name: 'env',
   completes: 'objects',

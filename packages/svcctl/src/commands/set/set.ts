@@ -253,6 +253,7 @@ function withImages(
   return after;
 }
 
+/** The commands that change one part of objects, on the server or in files (`--local`). */
 export const setCommand: Command = {
   name: 'set',
   summary: 'Set specific features on objects',

@@ -14,6 +14,10 @@ import { containerFlag, containerName, streamPath } from '../../streams/pods.ts'
 import { readTar, tarEnd, tarHeader, tarPadding } from '../../streams/tar.ts';
 import { createWriter } from './exec.ts';
 
+/**
+ * Copies between the host and a container through its `tar`. `--retries` resumes an interrupted
+ * copy from a container.
+ */
 export const cpCommand: Command = {
   name: 'cp',
   summary: 'Copy files and directories to and from containers',

@@ -24,6 +24,10 @@ const keepFlag = (name: string, what: string): FlagSpec => ({
   help: `Keep the ${what} in the copy; with --copy-to`,
 });
 
+/**
+ * Adds an ephemeral container to a Pod, or creates a copy of the Pod, or a Pod on a node. Warns of
+ * the legacy profile, the default.
+ */
 export const debugCommand: Command = {
   name: 'debug',
   completes: 'pods',

@@ -28,6 +28,7 @@ const streamFlags = [
   { name: 'quiet', short: 'q', type: 'boolean', help: 'Print only what the container prints' },
 ] as const;
 
+/** Runs a program in a container of a Pod that has not ended. The exit code is the program's. */
 export const execCommand: Command = {
   name: 'exec',
   completes: 'pods',
@@ -73,6 +74,7 @@ async function labelFromFile(session: Session): Promise<string> {
   return `${withGroup(resource, group)}/${nameOf(first?.object ?? {})}`;
 }
 
+/** Connects to the program of a container until it ends. */
 export const attachCommand: Command = {
   name: 'attach',
   completes: 'pods',

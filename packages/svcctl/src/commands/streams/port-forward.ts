@@ -37,6 +37,10 @@ interface Forward {
   readonly remote: number;
 }
 
+/**
+ * Forwards local ports to a running Pod until it is interrupted. A port of a Service stands for its
+ * target port.
+ */
 export const portForwardCommand: Command = {
   name: 'port-forward',
   completes: 'pods',

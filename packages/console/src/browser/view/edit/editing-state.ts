@@ -24,6 +24,7 @@ import { schemaFaults } from '../../model/write/assist.ts';
 import { printYaml, readYaml, withoutManagedFields } from '../../model/yaml.ts';
 import { type App, useApp } from '../parts/app.ts';
 
+/** The field manager of the console's writes, unless the user names another. */
 export const defaultManager = 'wheelhouse-console';
 
 /** The properties of an editor. */
@@ -58,6 +59,7 @@ export interface Conflict {
   readonly both: JsonValue | undefined;
 }
 
+/** Why the server did not accept an edit; the editor shows it and keeps the user's text. */
 export type Rejection = Exclude<EditOutcome, { kind: 'accepted' }>;
 
 /** An edited text and its actions. */

@@ -44,6 +44,7 @@ export interface App {
   readonly dropped: { current: readonly ManifestFile[] };
 }
 
+/** Provides the state of the console to its views, which read it through `useApp`. */
 export const AppContext = createContext<App | undefined>(undefined);
 
 /** Returns the context. Throws outside of a workspace. */

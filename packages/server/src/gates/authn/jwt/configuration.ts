@@ -104,6 +104,7 @@ const fileType = structType('AuthenticationConfiguration', {
   ),
 });
 
+/** The file of `--authentication-config` (AUTHN-8). */
 export const authenticationFormat = {
   kind: 'AuthenticationConfiguration',
   group: 'apiserver.config',

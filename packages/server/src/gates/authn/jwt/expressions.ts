@@ -16,7 +16,7 @@ import {
 import type { JsonObject, UserInfo } from '@wheelhouse/machinery';
 
 /** The variables of an expression: the claims of a token, or the user made from them. */
-export type Subject = 'claims' | 'user';
+type Subject = 'claims' | 'user';
 
 /** A compiled expression. */
 export interface Expression {

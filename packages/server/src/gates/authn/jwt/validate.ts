@@ -51,7 +51,7 @@ export interface CompiledRule {
 }
 
 /** Settings other than the file that validation depends on. */
-export interface ValidationOptions {
+interface ValidationOptions {
   /** Issuers of the server's own tokens, which the file must not use. */
   readonly disallowedIssuers: readonly string[];
   /** The dialect, whose domains are reserved in keys of extra values. */

@@ -26,6 +26,10 @@ export interface RulesForUser {
   readonly extent: 'whole' | 'partial';
 }
 
+/**
+ * The authorizer of Roles, ClusterRoles, and their bindings, which also lists rules (AUTHZ-4,
+ * AUTHZ-8).
+ */
 export interface RbacAuthorizer extends Authorizer {
   /** Applies a change, for owners without a subscription. */
   apply(change: RbacChange): void;

@@ -9,6 +9,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { Attributes } from '../../../registry/permit.ts';
 
+/** The kinds of which the index consists. */
 export type RbacKind = 'Role' | 'ClusterRole' | 'RoleBinding' | 'ClusterRoleBinding';
 
 /** A change of one object: `current`, or `previous` if it was removed. */
@@ -83,7 +84,7 @@ export interface RoleSlot {
 }
 
 /** One subject of one binding, stored under the subject's key. */
-export interface Grant {
+interface Grant {
   readonly role: RoleSlot;
   /** `ClusterRoleBinding "x" of ClusterRole "y" to User "z"`, for the audit log. */
   readonly describe: () => string;
