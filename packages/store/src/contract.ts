@@ -1,4 +1,4 @@
-import type { MaybePromise } from '@wheelhouse/machinery';
+import { errorText, type MaybePromise } from '@wheelhouse/machinery';
 
 /**
  * The contract of every store: `memory`, `embedded`, and `etcd`. Keys are strings, values are bytes
@@ -104,12 +104,13 @@ export interface WatchRequest {
    * Receives every matching event once, in order of revision, after it is durable; one call may
    * carry many. Several events have the same revision if another program changed several keys in
    * one transaction, or if their lease expired; one call carries them all. No read can see a later
-   * revision before the call.
+   * revision before the call. If it throws, the watch ends with `unavailable`, and its progress does
+   * not include the events of the call.
    */
   readonly onEvents: (events: readonly StoreEvent[]) => void;
   /**
-   * Called once if the store ends the watch, because it was closed or compacted, or lost its
-   * connection permanently.
+   * Called once if the store ends the watch, because it was closed or compacted, lost its
+   * connection permanently, or `onEvents` failed.
    */
   readonly onEnd: (reason: StoreError) => void;
 }
@@ -293,6 +294,15 @@ export function checkReadable(
 /** Returns the error of every operation on a closed store. */
 export function closedStore(): StoreError {
   return new StoreError({ code: 'closed', message: 'the store is closed' });
+}
+
+/**
+ * Returns the error that ends a watch whose `onEvents` threw. It has no cause, because the cause of
+ * such an error is a failed conversion of values.
+ */
+export function failedCallback(thrown: unknown): StoreError {
+  const message = `the receiver of the watch failed: ${errorText(thrown)}`;
+  return new StoreError({ code: 'unavailable', message });
 }
 
 /**

@@ -1,3 +1,4 @@
+import { notFound } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
 import { type Store, type StoreError, type StoreEvent, unchangedOperations } from './contract.ts';
@@ -66,6 +67,35 @@ test('reads and events are converted, and hints of the original form are dropped
   expect((await store.get('/a/x'))?.value.toString()).toBe('ONE');
   await expect(store.put({ key: '/a/z', value: Buffer.from(''), expect: 0 })).rejects.toThrow();
   await memory.close();
+});
+
+test('a failing receiver ends its watch, in steps or not, and no event is lost', async () => {
+  const atOnce: ConvertRecords = upper;
+  const later: ConvertRecords = async (records) => upper(records);
+  for (const convert of [atOnce, later]) {
+    const memory = createMemoryStore();
+    const store = convertedStore(memory, convert);
+    const ended: StoreError[] = [];
+    const watch = await store.watch({
+      prefix: '/a/',
+      after: 0,
+      onEvents: () => {
+        throw notFound({ group: '', resource: 'pods' }, 'x');
+      },
+      onEnd: (reason) => ended.push(reason),
+    });
+    const revision = await put(memory, '/a/x', 'one');
+    await expect(async () => watch.reached(revision)).rejects.toMatchObject({
+      code: 'unavailable',
+    });
+    // Only a value that cannot be converted has a cause.
+    expect(ended.map(({ code, cause }) => [code, cause])).toEqual([['unavailable', undefined]]);
+    expect(watch.progress).toBe(0);
+    const again = await watchEvents(store, watch.progress);
+    await again.watch.reached(revision);
+    expect(again.shown()).toEqual(['ONE']);
+    await memory.close();
+  }
 });
 
 test('events are delivered in order, and progress waits for their conversion', async () => {

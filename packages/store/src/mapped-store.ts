@@ -10,6 +10,7 @@ import {
 } from '@wheelhouse/machinery';
 import {
   eventBytes,
+  failedCallback,
   type PutRequest,
   pieceBytes,
   type Revision,
@@ -356,6 +357,7 @@ class EventQueue {
         return isBehind ? queue.#delivered : watch.progress;
       },
       reached(revision) {
+        if (queue.#failure !== undefined) return Promise.reject(queue.#failure);
         const reached = watch.reached(revision);
         if (!(reached instanceof Promise)) return queue.#work;
         return reached.then(() => queue.#work);
@@ -380,7 +382,12 @@ class EventQueue {
       return undefined;
     }
     if (changed instanceof Promise) return this.#drainAsync(changed);
-    this.#deliver(changed);
+    try {
+      this.#deliver(changed);
+    } catch (error) {
+      this.#fail(error);
+      return undefined;
+    }
     // Events that were added during the delivery may already be in work.
     if (this.#waiting.length === 0 || this.#work !== undefined) return undefined;
     return this.#drainAsync(nextTurn().then(() => []));
@@ -422,8 +429,12 @@ class EventQueue {
 
   #deliver(events: readonly StoreEvent[]): void {
     if (this.#closed || events.length === 0) return;
+    try {
+      this.#request.onEvents(events);
+    } catch (error) {
+      throw failedCallback(error);
+    }
     this.#delivered = events.at(-1)?.revision ?? this.#delivered;
-    this.#request.onEvents(events);
   }
 
   #fail(error: unknown): StoreError {

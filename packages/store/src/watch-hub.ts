@@ -6,6 +6,7 @@ import {
   type MaybePromise,
 } from '@wheelhouse/machinery';
 import {
+  failedCallback,
   type Revision,
   StoreError,
   type StoreEvent,
@@ -144,13 +145,13 @@ export class WatchHub {
         watch,
         chunk.events.filter(({ key }) => key.startsWith(prefix)),
       );
+      if (watch.closed) return;
       watch.position = chunk.through;
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
       this.#endWatch(watch, error);
       return;
     }
-    if (watch.closed) return;
     if (watch.position >= this.#source.revision) {
       this.#goLive(watch);
       return;
@@ -166,7 +167,7 @@ export class WatchHub {
     return { where: 'watch', end };
   }
 
-  /** Passes events to a watch, except those that it has received. A failed callback is logged. */
+  /** Passes events to a watch, except those that it has received. Ends it if its callback fails. */
   #pass(watch: HubWatch, events: readonly StoreEvent[]): void {
     const [first] = events;
     if (watch.closed || first === undefined) return;
@@ -177,6 +178,7 @@ export class WatchHub {
     try {
       onEvents(unseen);
     } catch (error) {
+      this.#endWatch(watch, failedCallback(error));
       this.#logger.error('a store watch callback failed', { prefix, error: String(error) });
     }
   }

@@ -157,6 +157,35 @@ test('lost history reloads the cache, ends watches, and updates subscribers', as
   expect(cache.peek('a/new')?.revision).toBe(4);
 });
 
+test('a cache that fails to take over a change is loaded again', async () => {
+  const store = createMemoryStore();
+  const clock = new FakeClock();
+  let isBroken = false;
+  const cache = openCache(store, clock, {
+    defer(task) {
+      if (isBroken) throw new Error('broken');
+      queueMicrotask(task);
+    },
+  });
+  await cache.ready();
+  const reader = new TestReader();
+  await cache.watch(watchSpec(reader));
+  isBroken = true;
+  const revision = await putWidget(store, { namespace: 'a', name: 'x' });
+  isBroken = false;
+  await settle();
+  clock.advance(1000);
+  await settle();
+  // The reader lists again, so it misses nothing.
+  expect(reader.ended).toEqual({ type: 'shutdown' });
+  expect((await cache.get('a/x', undefined))?.revision).toBe(revision);
+  const next = new TestReader();
+  await cache.watch(watchSpec(next));
+  await putWidget(store, { namespace: 'a', name: 'y' });
+  await settle();
+  expect(next.short).toEqual(['ADDED a/x@1', 'ADDED a/y@2']);
+});
+
 test('a damaged record is skipped and does not affect others', async () => {
   const store = createMemoryStore();
   await store.put({ key: `${prefix}a/bad`, value: Buffer.from('\0\x01'), expect: 0 });

@@ -327,9 +327,16 @@ export class Follower {
       if (this.#unreadable.size > 0) {
         this.#unreadable.delete(event.key.slice(this.#options.prefix.length));
       }
-      const change = changeOf(this.#recording, event, { entryAt: window.get, at });
-      this.#applied = event.revision;
-      if (change !== undefined) this.#options.onChange(window.append(change));
+      try {
+        const change = changeOf(this.#recording, event, { entryAt: window.get, at });
+        this.#applied = event.revision;
+        if (change !== undefined) this.#options.onChange(window.append(change));
+      } catch (error) {
+        // The store ends the watch. A window in doubt is not resumed but loaded again.
+        this.#applied = event.revision - 1;
+        this.#isLoaded = false;
+        throw error;
+      }
     }
     this.freshness.check();
   }

@@ -7,6 +7,7 @@ import {
 } from '@wheelhouse/machinery';
 import {
   closedStore,
+  failedCallback,
   type PutRequest,
   type Revision,
   StoreError,
@@ -375,9 +376,14 @@ export class PastWatch implements StoreWatch {
     const matching = events.filter(
       (event) => event.revision > from && event.key.startsWith(prefix),
     );
-    this.#position = Math.max(from, through);
-    if (matching.length > 0) onEvents(matching);
+    try {
+      if (matching.length > 0) onEvents(matching);
+    } catch (error) {
+      this.#stream?.close();
+      this.#end(failedCallback(error));
+    }
     if (this.#closed) return;
+    this.#position = Math.max(from, through);
     if (this.#position >= this.#feed.floor) this.#goLive();
     this.#wake();
   }
