@@ -12,8 +12,16 @@ export interface QuickClock extends Clock {
   readonly ticks: number;
 }
 
-/** Creates a clock from the host's whose delays are `factor` times shorter than requested. */
-export function quickClock(factor: number): QuickClock {
+/**
+ * Creates a clock from the host's whose delays are `factor` times shorter than requested. With
+ * `monotonic: 'still'`, its monotonic time advances only by `skip`, so that a slow host does not
+ * refill limits on rates.
+ */
+export function quickClock(
+  factor: number,
+  { monotonic = 'runs' }: { readonly monotonic?: 'runs' | 'still' } = {},
+): QuickClock {
+  const startMs = systemClock.monotonic();
   let ahead = 0;
   let wallAhead = 0;
   const waits: number[] = [];
@@ -30,7 +38,7 @@ export function quickClock(factor: number): QuickClock {
       wallAhead += ms;
     },
     now: () => systemClock.now() + ahead + wallAhead,
-    monotonic: () => systemClock.monotonic() + ahead,
+    monotonic: () => (monotonic === 'still' ? startMs : systemClock.monotonic()) + ahead,
     after(delayMs, task) {
       waits.push(delayMs);
       return systemClock.after(delayMs / factor, task);
