@@ -365,30 +365,33 @@ function watchTests({ store }: Context): void {
     expect(seen.events()).toHaveLength(1);
   });
 
-  test.each(['live', 'past'])('a callback that throws ends its watch of %s events', async (when) => {
-    const first = await put(store(), '/a', '1');
-    const later = async () => put(store(), '/a', '3', await put(store(), '/a', '2', first));
-    const past = when === 'past' ? await later() : undefined;
-    let calls = 0;
-    const ended: StoreError[] = [];
-    const watch = await store().watch({
-      prefix: '/',
-      after: first,
-      onEvents: () => {
-        calls += 1;
-        throw new Error('broken watcher');
-      },
-      onEnd: (reason) => ended.push(reason),
-    });
-    const last = past ?? (await later());
-    await expect(async () => watch.reached(last)).rejects.toBeInstanceOf(StoreError);
-    const message = 'the receiver of the watch failed: broken watcher';
-    expect(ended).toMatchObject([{ code: 'unavailable', message }]);
-    expect([calls, watch.progress]).toEqual([1, first]);
-    const again = await collect(store(), { prefix: '/', after: watch.progress });
-    await again.watch.reached(last);
-    expect(again.events()).toHaveLength(2);
-  });
+  test.each(['live', 'past'])(
+    'a callback that throws ends its watch of %s events',
+    async (when) => {
+      const first = await put(store(), '/a', '1');
+      const later = async () => put(store(), '/a', '3', await put(store(), '/a', '2', first));
+      const past = when === 'past' ? await later() : undefined;
+      let calls = 0;
+      const ended: StoreError[] = [];
+      const watch = await store().watch({
+        prefix: '/',
+        after: first,
+        onEvents: () => {
+          calls += 1;
+          throw new Error('broken watcher');
+        },
+        onEnd: (reason) => ended.push(reason),
+      });
+      const last = past ?? (await later());
+      await expect(async () => watch.reached(last)).rejects.toBeInstanceOf(StoreError);
+      const message = 'the receiver of the watch failed: broken watcher';
+      expect(ended).toMatchObject([{ code: 'unavailable', message }]);
+      expect([calls, watch.progress]).toEqual([1, first]);
+      const again = await collect(store(), { prefix: '/', after: watch.progress });
+      await again.watch.reached(last);
+      expect(again.events()).toHaveLength(2);
+    },
+  );
 
   test('a watch survives compaction of earlier history', async () => {
     const seen = await collect(store(), { prefix: '/', after: 0 });
