@@ -1,6 +1,6 @@
 import { type Frame, outcome, type Step, type Work } from './folds.ts';
 import { shownKey } from './library/arithmetic.ts';
-import { accepts, noSuchOverload, type Overload } from './types/functions.ts';
+import { accepts, type CallContext, noSuchOverload, type Overload } from './types/functions.ts';
 import { CelCostError, CelError, isMapValue, List, type Value } from './values.ts';
 
 /** Indexing a value without content reports a missing key, as in cel-go. */
@@ -37,6 +37,8 @@ export interface Call {
   readonly cost: number;
   /** Whether a failing argument ends the call, which then costs nothing. */
   readonly endsAtFailure: boolean;
+  /** See `CallContext.storedPattern`. */
+  readonly storedPattern: string | undefined;
 }
 
 /**
@@ -84,7 +86,14 @@ function resolved(call: Call, frame: Frame) {
   const overload = first ?? declared.find(fits) ?? others.find(fits);
   if (overload === undefined) throw unknownCall(name, args);
   const isUnpriced = declared.length > 1 && pricedByOverload.has(name);
-  return { overload, args, context: isUnpriced ? frame.unpriced() : frame };
+  const context = isUnpriced ? frame.unpriced() : frame;
+  return { overload, args, context: withStoredPattern(context, call.storedPattern) };
+}
+
+/** Exempts the pattern of one call from the limit, for as long as its program exists. */
+function withStoredPattern(context: CallContext, storedPattern: string | undefined): CallContext {
+  if (storedPattern === undefined) return context;
+  return { ...context, storedPattern, atOnce: { ...context.atOnce, storedPattern } };
 }
 
 /** Compiles a call to a step. */

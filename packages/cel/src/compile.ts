@@ -6,7 +6,7 @@ import { type Program, programSteps } from './evaluator.ts';
 import { CelCompileError, type Issue } from './issues.ts';
 import { timestamp } from './library/arithmetic.ts';
 import { type FormatArgument, formatIssue } from './library/format-text.ts';
-import { literalPatternOf } from './library/strings.ts';
+import { checkLiteralPattern } from './library/strings.ts';
 import { parseTimestamp } from './library/times.ts';
 import { passFor } from './passes.ts';
 import { type CallExpr, type Expr, type ListItem, type Literal, operandsOf } from './syntax/ast.ts';
@@ -185,7 +185,7 @@ const readers: Readonly<Record<string, (value: Literal, environment: Environment
       : typeof value !== 'bigint';
   },
   matches: (value, environment) =>
-    typeof value !== 'string' || canBe(() => literalPatternOf(value, environment)),
+    typeof value !== 'string' || canBe(() => checkLiteralPattern(value, environment)),
 };
 
 function canBe(make: () => unknown): boolean {

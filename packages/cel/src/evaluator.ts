@@ -16,7 +16,7 @@ import {
 } from './folds.ts';
 import { lazyStep, lazyWork } from './lazy-operators.ts';
 import { showValue } from './library/conversions.ts';
-import { literalPatternOf } from './library/strings.ts';
+import { checkLiteralPattern } from './library/strings.ts';
 import { type Conversions, type Division, Meter, workMax } from './meter.ts';
 import { inPasses, type Pass, passFor } from './passes.ts';
 import {
@@ -251,7 +251,8 @@ class Compiler implements Compiles {
   readonly #works = new Map<Expr, Work>();
   readonly #constants = new Constants();
   readonly #attributes = new Attributes();
-  readonly #checkedPatterns = new Set<Expr>();
+  /** Literal patterns, with those that have more parts than new ones may have. */
+  readonly #checkedPatterns = new Map<Expr, string | undefined>();
   readonly #fittingOverloads = new Map<string, readonly Overload[]>();
   /** The operands that are evaluated before the current node. */
   #evaluated: ReadonlySet<Expr> = new Set();
@@ -502,14 +503,20 @@ class Compiler implements Compiles {
     return (frame) => searched.has(item(frame));
   }
 
-  /** Parses a literal pattern with the program. Throws `CelError` for an invalid one. */
-  #checkPattern([, pattern]: readonly Expr[]): void {
-    if (pattern?.kind !== 'const' || typeof pattern.value !== 'string') return;
+  /**
+   * Parses a literal pattern with the program. Throws `CelError` for an invalid one.
+   * @returns the pattern if it has more parts than a new one may have
+   */
+  #storedPattern([, pattern]: readonly Expr[]): string | undefined {
+    if (pattern?.kind !== 'const' || typeof pattern.value !== 'string') return undefined;
+    const { value } = pattern;
     // A pass that pauses checks its patterns again. It would never end if each check were counted.
-    if (this.#checkedPatterns.has(pattern)) return;
-    literalPatternOf(pattern.value, this.#environment);
-    this.#checkedPatterns.add(pattern);
-    this.#pass?.spend(pattern.value.length);
+    if (this.#checkedPatterns.has(pattern)) return this.#checkedPatterns.get(pattern);
+    const { exceedsParts } = checkLiteralPattern(value, this.#environment);
+    const stored = exceedsParts ? value : undefined;
+    this.#checkedPatterns.set(pattern, stored);
+    this.#pass?.spend(value.length);
+    return stored;
   }
 
   /** A call of a function with compiled arguments. */
@@ -519,14 +526,15 @@ class Compiler implements Compiles {
     const target = namespaced === undefined ? expr.target : undefined;
     const isMember = target !== undefined;
     const args = isMember ? [target, ...expr.args] : expr.args;
-    if (searching.has(name)) this.#checkPattern(args);
+    const storedPattern = searching.has(name) ? this.#storedPattern(args) : undefined;
     const steps = args.map((arg) => this.compile(arg, scope));
     const [, index] = args;
     if (isIndex(name) && index !== undefined) refuseQualifier(this.#constants.valueOf(index));
     const declared = this.#declared.get(expr) ?? [];
     const others = this.#fitting(name, { isMember, count: args.length });
     const cost = isIndex(name) ? this.#attributes.index(args, scope) : 1;
-    return { name, declared, others, steps, cost, endsAtFailure: endsAtFailure(name, args) };
+    const ends = endsAtFailure(name, args);
+    return { name, declared, others, steps, cost, endsAtFailure: ends, storedPattern };
   }
 
   /** The overloads of a function for a number of arguments. */

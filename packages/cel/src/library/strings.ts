@@ -333,23 +333,23 @@ const patternsWeightMax = 500_000;
 let patternsWeight = 0;
 
 /**
- * Literal patterns of stored expressions that have more parts than new ones may have. Only earlier
- * versions accepted them, so their number does not grow.
- */
-const storedPatterns = new Set<string>();
-
-/**
  * Parses a literal pattern, which may have any number of parts unless the expression is new. Throws
  * `CelError` if it is invalid or too large.
+ * @returns whether it has more parts than a new pattern may have; see `CallContext.storedPattern`
  */
-export function literalPatternOf(source: string, at: { readonly patterns?: PatternAge }): Pattern {
+export function checkLiteralPattern(
+  source: string,
+  at: { readonly patterns?: PatternAge },
+): { readonly exceedsParts: boolean } {
+  let exceedsParts = false;
   try {
     checkParts(source);
   } catch (error) {
     if (at.patterns === 'new') throw error;
-    storedPatterns.add(source);
+    exceedsParts = true;
   }
-  return patternOf(source);
+  patternOf(source);
+  return { exceedsParts };
 }
 
 /** Throws `CelError` if a pattern that is not stored takes too long to parse. */
@@ -385,7 +385,7 @@ const parsingWork = unpausedMax.work + 1;
 /** Parses and compiles a pattern, in steps if it is large (TRUST-2). */
 function* patternSteps(source: string, context: CallContext): Generator<void, Pattern> {
   if (!patterns.has(source) && isLargePattern(source)) {
-    if (!storedPatterns.has(source)) checkParts(source);
+    if (context.storedPattern !== source) checkParts(source);
     context.work(parsingWork);
     yield;
   }

@@ -21,6 +21,8 @@ export interface CallContext {
   readonly atOnce: CallContext;
   /** The same context for a call that costs 1 regardless of its operands; it counts work. */
   readonly unpriced: () => CallContext;
+  /** A literal pattern of a stored expression, with more parts than a new one may have. */
+  readonly storedPattern?: string;
 }
 
 /**
