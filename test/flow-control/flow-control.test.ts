@@ -59,6 +59,20 @@ async function metric(name: string, labels: Readonly<Record<string, string>>): P
 }
 
 describe('OPS-3: the objects', () => {
+  test('OPS-3: the condition of a FlowSchema is applied', async () => {
+    const { body } = await server.get<FlowSchema>(`${flowGroup}/flowschemas/exempt`);
+    const { managedFields = [] } = body.metadata;
+    const owners = managedFields.filter(({ subresource }) => subresource === 'status');
+    expect(JSON.stringify(owners)).toContain('"f:conditions":{"k:');
+    expect(owners).toMatchObject([
+      {
+        manager: 'api-priority-and-fairness-config-consumer-v1',
+        operation: 'Apply',
+        fieldsV1: { 'f:status': { 'f:conditions': { 'k:{"type":"Dangling"}': { '.': {} } } } },
+      },
+    ]);
+  });
+
   test('OPS-3: the default objects have kube-apiserver’s names and values', async () => {
     const levels = await server.get<PriorityLevelConfigurationList>(
       `${flowGroup}/prioritylevelconfigurations`,

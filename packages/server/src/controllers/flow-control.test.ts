@@ -1,4 +1,4 @@
-import { type ApiObject, silentLogger } from '@wheelhouse/machinery';
+import { type JsonObject, silentLogger } from '@wheelhouse/machinery';
 import { FakeClock } from '@wheelhouse/machinery/testing';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { openTestApi, type TestApi } from '../compose/testing.ts';
@@ -58,17 +58,17 @@ test('OPS-3: a condition that another server has written keeps its time', async 
     registry: server.api.registry,
     controller: 'flow-configuration',
   });
-  let written: ApiObject | undefined;
+  let written: JsonObject | undefined;
   const ended = vi.fn();
   await start({
     ...own,
-    async change(at, edit) {
-      await own.change(at, (current) => {
-        written = edit(current);
+    async apply(at, body) {
+      await own.apply(at, (current) => {
+        written = typeof body === 'function' ? body(current) : body;
         return written;
       });
       server.clock.advance(5000);
-      await own.change(at, edit);
+      await own.apply(at, body);
       ended();
     },
   });

@@ -1,9 +1,7 @@
 import {
   autoUpdateAnnotation,
   defaultFlowObjects,
-  ensure,
   mandatoryFlowNames,
-  objectsAt,
   type ResourceDef,
   type Stored,
 } from '@wheelhouse/kinds';
@@ -238,9 +236,9 @@ export async function startFlowConfiguration(
     const pauseMs = budget.take(name);
     if (pauseMs !== undefined) return queue.addAfter(name, pauseMs);
     const at = { def: defs.schemas, namespace: '', name, subresource: 'status' };
-    await writer.change(at, (current) =>
+    await writer.apply(at, (current) =>
       // Another server may have written the condition; a second write would change its time.
-      isReported(current, condition) ? current : withCondition(current, condition, clock.now()),
+      isReported(current, condition) ? undefined : conditionBody(current, condition, clock.now()),
     );
   };
   const run = async (key: string): Promise<void> => {
@@ -291,12 +289,12 @@ function isReported(schema: Stored<FlowSchema>, { status, reason, message }: Con
   );
 }
 
-function withCondition(schema: ApiObject, condition: Condition, nowMs: number): ApiObject {
-  const next = cloneJson(schema);
-  const others = objectsAt(next, 'status', 'conditions').filter(
-    (existing) => existing['type'] !== 'Dangling',
-  );
+/** The body with which a schema's condition is applied, beside the conditions of other managers. */
+function conditionBody(
+  { apiVersion, kind, metadata: { name = '' } }: ApiObject,
+  condition: Condition,
+  nowMs: number,
+): JsonObject {
   const dangling = { type: 'Dangling', ...condition, lastTransitionTime: formatTime(nowMs) };
-  ensure(next, 'status')['conditions'] = [...others, dangling];
-  return next;
+  return { apiVersion, kind, metadata: { name }, status: { conditions: [dangling] } };
 }

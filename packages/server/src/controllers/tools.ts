@@ -46,8 +46,13 @@ export interface ObjectWriter {
   /**
    * Applies a controller's fields to an object of a built-in kind, in its stored version and with
    * force; an absent object is not an error.
+   * @param body the fields, or a function of the current object that returns them, or undefined to
+   *   leave the object as it is
    */
-  apply(at: ObjectAt & { readonly subresource: string }, body: JsonObject): Promise<void>;
+  apply(
+    at: ObjectAt & { readonly subresource: string },
+    body: JsonObject | ((current: ApiObject) => JsonObject | undefined),
+  ): Promise<void>;
 }
 
 /** The coordinates of an object. */
@@ -105,10 +110,12 @@ export function createObjectWriter(
         }),
       );
     },
-    async apply(at, patch) {
+    async apply(at, body) {
       const target = targetOf(at, at.subresource);
       const { fieldManager, clock } = registry;
-      const merged = async ({ live }: TransformInput) => {
+      const merged = async ({ current, live }: TransformInput) => {
+        const patch = typeof body === 'function' ? body(asApiObject(current)) : body;
+        if (patch === undefined) return asApiObject(current);
         const nowMs = clock.now();
         const apply = { target, live, patch, manager: controller, force: true, nowMs };
         const applied = cloneJson(jsonObject(await fieldManager.applyPatch(apply)));
