@@ -367,7 +367,20 @@ export class RequestLifecycle {
     this.#expire(undefined);
   }
 
-  #expire(failed: Pick<Failure, 'error' | 'failedMs'> | undefined): void {
+  /**
+   * Called when the client has ended its side of the connection. kube-apiserver cancels the request
+   * and answers like at the deadline, because the client has either left or waits for an answer.
+   */
+  clientEnded(): void {
+    const open = this.#openState();
+    if (open === undefined) return;
+    this.#context.deadlines.remove(open.deadline);
+    const failedMs = this.#context.clock.monotonic();
+    const status = timedOut('request');
+    this.#expire({ error: status, status, failedMs });
+  }
+
+  #expire(failed: (Pick<Failure, 'error' | 'failedMs'> & Partial<Failure>) | undefined): void {
     const last = this.#openState();
     if (last === undefined || transitions[last.phase].expire === 'rejected') return;
     const { exchange } = last;
@@ -377,7 +390,7 @@ export class RequestLifecycle {
       if (isCut && 'info' in last) this.#context.metrics.countAbort(exchange, last.info);
       return;
     }
-    const status = timedOut(last.deadline.kind);
+    const status = failed?.status ?? timedOut(last.deadline.kind);
     const { error = status, failedMs = this.#context.clock.monotonic() } = failed ?? {};
     const failure = { error, status, failedMs };
     const next: TimedOut = { phase: 'timed-out', last, failure, lateAudit: undefined };
@@ -411,8 +424,9 @@ export class RequestLifecycle {
   }
 
   /** `finish` and `fail` remove the deadline, and so does its expiry. */
-  #setDeadline({ info, deadline, startMs }: Received): void {
+  #setDeadline({ exchange, info, deadline, startMs }: Received): void {
     if (isLongRunning(info)) return;
+    exchange.endListener = this;
     const { deadlines, limits } = this.#context;
     deadline.dueMs = startMs + requestTimeMs(info.query, limits.requestTimeoutMs);
     deadlines.add(deadline);

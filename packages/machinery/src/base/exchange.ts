@@ -66,6 +66,13 @@ export interface Exchange {
   /** Cuts off a response that was sent whole and is still being written. False if there is none. */
   cutOff?(): boolean;
 
+  /**
+   * Set by the handler of a request that has a deadline. Notified if the client ends its side of
+   * the connection before the response; it may still read one, which the handler should send now.
+   * Without a listener, the exchange is aborted.
+   */
+  endListener?: { clientEnded(): void } | undefined;
+
   /** Name of the authenticated user, for reports about the event loop. */
   userName?: string | undefined;
   /**

@@ -48,6 +48,7 @@ export abstract class ExchangeBase implements Exchange {
   /** Its index among the server's exchanges in flight; -1 if it is not in flight. */
   place = -1;
   userName: string | undefined = undefined;
+  endListener: { clientEnded(): void } | undefined = undefined;
   protected readonly core: ExchangeHost;
   protected bodyRefused = false;
   #reader: BodyReader | undefined;
@@ -343,6 +344,16 @@ export abstract class ExchangeBase implements Exchange {
     const callbacks = this.#abortCallbacks;
     this.#abortCallbacks = undefined;
     for (const callback of callbacks ?? []) contained({ where: 'endpoint' }, callback)();
+  }
+
+  /**
+   * Called when the client has ended its side of the connection, and thus either left or only
+   * reads. An answer that is being sent continues; a stream, which may never end, does not.
+   */
+  clientEnded(): void {
+    if (!this.answered) this.endListener?.clientEnded();
+    const isAnswering = this.#isSuperseded || this.#answering === 'whole';
+    if (!isAnswering) this.destroy();
   }
 
   /** Called by the sweep: aborts the exchange if its client is too slow. */

@@ -5,6 +5,7 @@ import { type ConnectionHost, PeerConnection } from '@wheelhouse/http2';
 import {
   contained,
   type DetachedConnection,
+  defer,
   ignoreErrors,
   listen,
   listenEach,
@@ -15,10 +16,11 @@ import type { ServerCore } from './server-core.ts';
 /** Answers one request. `over` must be called once its answer is sent or abandoned. */
 type Turn = (over: () => void) => void;
 
-/** Node's request and response objects. */
+/** Node's request and response objects, and the exchange unless the request was malformed. */
 interface Message {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
+  readonly exchange?: Http1Exchange;
 }
 
 /** Waiting requests above which the connection is paused. */
@@ -27,11 +29,19 @@ const readAheadMax = 16;
 const waitingMax = 256;
 /** Bytes kept that follow a waiting upgrade request. */
 const behindBytesMax = 64 * 1024;
+/**
+ * Turns of the event loop in which a request is answered as usual after its client has ended its
+ * side of the connection: enough for most reads and for writes to memory.
+ */
+const turnsAfterEnd = 3;
 
 /**
  * A client's HTTP/1.1 connection, which answers one request at a time. Pipelined requests,
  * including upgrades, begin when all earlier ones have been answered, so answers never overlap and
  * a queued request costs only its headers.
+ *
+ * A client may end its side of the connection after its last request and still read the answers. It
+ * may also have left, so the last request is answered soon or not at all (Exchange.endListener).
  */
 class Http1Connection extends PeerConnection {
   /** The request being answered; undefined between requests. */
@@ -40,6 +50,10 @@ class Http1Connection extends PeerConnection {
   readonly #run: (turn: Turn, over: () => void) => void;
   #isBusy = false;
   #isPaused = false;
+  /** Whether the client has ended its side. */
+  #hasEnded = false;
+  /** What `allowHalfOpen` was before the connection's first request. */
+  readonly #allowedHalfOpen: boolean;
 
   constructor(options: {
     socket: Socket;
@@ -50,7 +64,13 @@ class Http1Connection extends PeerConnection {
     const { socket } = options;
     const containment = { where: 'http1', end: () => socket.destroy() } as const;
     this.#run = contained(containment, (turn: Turn, over: () => void) => turn(over));
+    this.#allowedHalfOpen = socket.allowHalfOpen;
+    socket.allowHalfOpen = true;
     listen(socket, containment, {
+      end: () => {
+        this.#hasEnded = true;
+        this.#leaveAfterLast();
+      },
       close: () => {
         this.#waiting.length = 0;
         options.onClosed(this);
@@ -79,6 +99,7 @@ class Http1Connection extends PeerConnection {
    */
   takeLast(head: Buffer, turn: (head: Buffer, over: () => void) => void): void {
     const { socket } = this;
+    socket.allowHalfOpen = this.#allowedHalfOpen;
     if (!this.#isBusy) {
       socket.pause();
       this.#begin((over) => turn(head, over));
@@ -131,7 +152,20 @@ class Http1Connection extends PeerConnection {
       this.socket.resume();
     }
     const turn = this.#waiting.shift();
-    if (turn !== undefined) this.#begin(turn);
+    if (turn === undefined) return;
+    this.#begin(turn);
+    if (this.#hasEnded) this.#leaveAfterLast();
+  }
+
+  /** Ends the last request of a client that has ended its side, unless it is answered soon. */
+  #leaveAfterLast(turns = turnsAfterEnd): void {
+    const { exchange } = this.current ?? {};
+    if (!this.#isBusy || this.#waiting.length > 0 || exchange === undefined) return;
+    defer({ where: 'http1', end: () => this.socket.destroy() }, () => {
+      if (this.current?.exchange !== exchange) return;
+      if (turns > 1) this.#leaveAfterLast(turns - 1);
+      else exchange.clientEnded();
+    });
   }
 }
 
@@ -221,6 +255,9 @@ const where = 'http1';
 /** Serves requests from Node's HTTP/1.1 parser, one at a time on each connection. */
 export function acceptHttp1(server: Server, core: ServerCore): { takeUpgrades(): void } {
   const http1 = new Http1Server(core);
+  // Node's declarations lack the option. Without it, Node drops the answers to a client that has
+  // ended its side.
+  Object.assign(server, { httpAllowHalfOpen: true });
   type Run = (request: IncomingMessage, response: ServerResponse) => void;
   const end = (request: IncomingMessage) => request.socket.destroy();
   const listenForRequests = (event: string, run: Run) =>
@@ -275,8 +312,8 @@ class Http1Server {
     const connection = this.#connectionOf(request.socket);
     const core = this.#core;
     connection.take((over) => {
-      connection.current = { request, response };
       const exchange = new Http1Exchange({ request, response, waitsForContinue, connection, core });
+      connection.current = { request, response, exchange };
       const close = () => {
         core.end(exchange);
         over();
