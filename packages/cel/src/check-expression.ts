@@ -1,4 +1,4 @@
-import { itemAt } from '@wheelhouse/machinery';
+import { firstIndex, itemAt } from '@wheelhouse/machinery';
 import type { PatternAge } from '@wheelhouse/schema';
 import { type Compiled, compileSteps } from './compile.ts';
 import { CelCompileError } from './issues.ts';
@@ -13,6 +13,7 @@ import {
   composite,
   dynType,
   intType,
+  kubernetesType,
   listType,
   mapType,
   stringType,
@@ -22,23 +23,19 @@ import {
 } from './types/types.ts';
 import { CelError, showWholeType } from './values.ts';
 
-function objectType(name: string, fields: Readonly<Record<string, Type>>): Type {
-  return { name: `kubernetes.${name}`, args: [], fields: new Map(Object.entries(fields)) };
-}
-
 const texts = (names: string): Record<string, Type> =>
   Object.fromEntries(names.split(' ').map((name) => [name, stringType]));
 
-const kindType = objectType('GroupVersionKind', texts('group version kind'));
-const resourceType = objectType('GroupVersionResource', texts('group version resource'));
-const userType = objectType('UserInfo', {
+const kindType = kubernetesType('GroupVersionKind', texts('group version kind'));
+const resourceType = kubernetesType('GroupVersionResource', texts('group version resource'));
+const userType = kubernetesType('UserInfo', {
   ...texts('username uid'),
   groups: listType(stringType),
   extra: mapType(stringType, listType(stringType)),
 });
 
 /** The type of `request`: an AdmissionRequest without its objects. */
-const requestType = objectType('AdmissionRequest', {
+const requestType = kubernetesType('AdmissionRequest', {
   kind: kindType,
   resource: resourceType,
   requestKind: kindType,
@@ -50,8 +47,8 @@ const requestType = objectType('AdmissionRequest', {
 });
 
 /** The type of `namespaceObject`: the fields of a Namespace that expressions may use. */
-const namespaceType = objectType('Namespace', {
-  metadata: objectType('NamespaceMetadata', {
+const namespaceType = kubernetesType('Namespace', {
+  metadata: kubernetesType('NamespaceMetadata', {
     ...texts('name generateName namespace UID resourceVersion'),
     labels: mapType(stringType, stringType),
     annotations: mapType(stringType, stringType),
@@ -61,11 +58,11 @@ const namespaceType = objectType('Namespace', {
     generation: intType,
     finalizers: listType(stringType),
   }),
-  spec: objectType('NamespaceSpec', { finalizers: listType(stringType) }),
-  status: objectType('NamespaceStatus', {
+  spec: kubernetesType('NamespaceSpec', { finalizers: listType(stringType) }),
+  status: kubernetesType('NamespaceStatus', {
     ...texts('phase'),
     conditions: listType(
-      objectType('NamespaceCondition', {
+      kubernetesType('NamespaceCondition', {
         ...texts('status type message reason'),
         lastTransitionTime: timestampType,
       }),
@@ -79,7 +76,7 @@ export const requestResourceName = 'authorizer.requestResource';
 const quantityType: Type = { name: 'kubernetes.Quantity', args: [] };
 
 /** The type of `device` in selectors of devices, with members by domain. */
-const deviceType = objectType('DRADevice', {
+const deviceType = kubernetesType('DRADevice', {
   ...texts('driver'),
   attributes: mapType(stringType, mapType(stringType, dynType)),
   capacity: mapType(stringType, mapType(stringType, quantityType)),
@@ -280,14 +277,11 @@ function declaredBefore(declarations: Declarations, before: number): TypesByName
   return {
     get(name) {
       const places = declarations.get(name) ?? [];
-      let low = 0;
-      let high = places.length;
-      while (low < high) {
-        const middle = (low + high) >>> 1;
-        if ((places[middle]?.place ?? before) < before) low = middle + 1;
-        else high = middle;
-      }
-      return places[low - 1]?.type;
+      const end = firstIndex(
+        { to: places.length },
+        (index) => (places[index]?.place ?? before) < before,
+      );
+      return places[end - 1]?.type;
     },
   };
 }

@@ -27,6 +27,7 @@ describe('true expressions', () => {
     "{'a': 1}.?b.orValue(2) == 2 && [1][?3].hasValue() == false && [?optional.none()] == []",
     'optional.of(2).optMap(x, x + 1).value() == 3',
     "timestamp('2024-02-29T10:00:00+02:00').getHours() == 8",
+    "timestamp('2024-01-01T01:00:00+00:60') == timestamp('2024-01-01T00:00:00Z')",
     "timestamp('2024-01-01T00:00:00Z') + duration('36h') == timestamp('2024-01-02T12:00:00Z')",
     "string(duration('1h2m3.5s')) == '3723.5s' && duration('90m').getHours() == 1",
     "string(timestamp('2024-02-29T01:00:00+02:00') - duration('1h')) == '2024-02-29T00:00:00+02:00'",

@@ -1,4 +1,4 @@
-import { runInOnePiece, sortSteps } from '@wheelhouse/machinery';
+import { capitalize, runInOnePiece, sortSteps } from '@wheelhouse/machinery';
 import type { Expr, FoldExpr, FoldName } from './syntax/ast.ts';
 import { type CallContext, noSuchOverload } from './types/functions.ts';
 import {
@@ -203,7 +203,7 @@ function sizeOf(range: Value): number {
 function notIterable(value: Value): CelError {
   const kind = longTypeName(kindOf(value));
   const name = kind.slice(kind.lastIndexOf('.') + 1).replace(/_type$/, '');
-  const type = name.charAt(0).toUpperCase() + name.slice(1);
+  const type = capitalize(name);
   const pointer = value instanceof Optional || value instanceof TypeValue ? '*' : '';
   const library = value instanceof Opaque ? 'cel' : 'types';
   return new CelError(`got '${pointer}${library}.${type}', expected iterable type`);

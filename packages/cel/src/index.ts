@@ -21,7 +21,14 @@ export type { RuleMeter } from './run-rules.ts';
 export type { Environment } from './types/environment.ts';
 export { selects } from './types/selections.ts';
 export { standardFunctions } from './types/standard-functions.ts';
-export { dynType, listType, mapType, stringType, type Type } from './types/types.ts';
+export {
+  dynType,
+  kubernetesType,
+  listType,
+  mapType,
+  stringType,
+  type Type,
+} from './types/types.ts';
 export {
   CelError,
   EntryMap,

@@ -6,6 +6,7 @@ import {
   type JsonValue,
   jsonEqual,
   member,
+  narrowed,
   problemText,
   setMember,
 } from '@wheelhouse/machinery';
@@ -371,16 +372,10 @@ export class ResultReader {
 function scalarToJson(value: Value): JsonValue {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number') return value;
-  if (typeof value === 'bigint') return integer(value);
-  if (value instanceof Uint) return integer(value.value);
+  if (typeof value === 'bigint') return narrowed(value);
+  if (value instanceof Uint) return narrowed(value.value);
   if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
   if (value instanceof Timestamp) return showTimestamp(value);
   if (value instanceof Duration) return showDuration(value.nanos);
   throw new CelError(`unsupported type in JSON: ${kindOf(value)}`);
-}
-
-/** A number if it is exact; otherwise the bigint. */
-function integer(value: bigint): JsonValue {
-  const number = Number(value);
-  return Number.isSafeInteger(number) ? number : value;
 }

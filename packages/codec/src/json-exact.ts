@@ -1,4 +1,5 @@
 import {
+  int64Min,
   type JsonArray,
   type JsonObject,
   type JsonValue,
@@ -6,6 +7,7 @@ import {
   problemText,
   runInOnePiece,
   setMember,
+  uint64Max,
 } from '@wheelhouse/machinery';
 import { JsonError } from './decode-limits.ts';
 import { pairedSurrogatesSteps } from './json-pieces.ts';
@@ -15,8 +17,6 @@ const numberPattern = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 const stringPattern =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON forbids them bare in strings
   /"[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\u0000-\u001f]*)*"/y;
-const int64Min = -(2n ** 63n);
-const uint64Max = 2n ** 64n - 1n;
 const duplicatesMax = 100;
 
 /** Number of values that one step parses, in less than a millisecond. */

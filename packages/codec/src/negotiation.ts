@@ -1,3 +1,4 @@
+import { cut } from '@wheelhouse/machinery';
 /** An encoding that a client can negotiate (CODEC-1). */
 export interface EncodingDescriptor {
   readonly mediaType: `${string}/${string}`;
@@ -58,10 +59,9 @@ function rangeOf(clause: string): MediaRange | undefined {
 }
 
 function parameterOf(text: string): { name: string; value: string } | undefined {
-  const at = text.indexOf('=');
-  if (at < 0) return undefined;
-  const name = text.slice(0, at).trim().toLowerCase();
-  return name === '' ? undefined : { name, value: unquoted(text.slice(at + 1).trim()) };
+  const [key, value] = cut(text, '=');
+  const name = key.trim().toLowerCase();
+  return name === '' || value === undefined ? undefined : { name, value: unquoted(value.trim()) };
 }
 
 function unquoted(value: string): string {

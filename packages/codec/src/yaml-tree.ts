@@ -1,6 +1,7 @@
 import {
   base64ErrorAt,
   goSyntax,
+  int64Max,
   type JsonObject,
   type JsonValue,
   setMember,
@@ -319,8 +320,6 @@ function fitsTag(tag: string, value: JsonValue, text: string): boolean {
   const isSigned = typeof value !== 'bigint' || value <= int64Max;
   return actual === tag || (tag === 'float' && actual === 'int' && isSigned);
 }
-
-const int64Max = 2n ** 63n - 1n;
 
 /** Whether a value is a float: an integer of more than 53 bits would be a bigint. */
 const isFloat = (value: JsonValue, text: string): boolean =>

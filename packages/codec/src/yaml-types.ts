@@ -1,4 +1,4 @@
-import type { JsonValue } from '@wheelhouse/machinery';
+import { int64Max, int64Min, type JsonValue, uint64Max } from '@wheelhouse/machinery';
 
 /** The plain scalars that are booleans or null, in each of their spellings. */
 const words = new Map<string, JsonValue>();
@@ -18,7 +18,6 @@ const infinities = /^[-+]?\.(?:inf|Inf|INF)$/;
 const notNumbers = new Set(['.nan', '.NaN', '.NAN']);
 const integerPattern = /^[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)$/;
 const floatPattern = /^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$/;
-const [int64Min, int64Max, uint64Max] = [-(2n ** 63n), 2n ** 63n - 1n, 2n ** 64n - 1n];
 /** A day, or a moment, which has a zone exactly if it has no blank. */
 const timePattern = new RegExp(
   '^(\\d{4})-(\\d\\d?)-(\\d\\d?)' +

@@ -1,5 +1,5 @@
 import type { Dialect, GroupVersion } from '@wheelhouse/machinery';
-import { groupStems, versionFacts, versionsOfFacts } from './facts.ts';
+import { directoryOfGroup, groupStems, versionFacts, versionsOfFacts } from './facts.ts';
 
 /** Stems of the built-in groups, in the order of their discovery priority in kube-apiserver. */
 const stems = [
@@ -44,8 +44,8 @@ const unservedDirectories = ['admission', 'apidiscovery', 'imagepolicy', 'meta']
 
 /** The directory of an API group's facts; undefined if there is no such group. */
 function factsOf(dialect: Dialect, group: string): string | undefined {
-  const entry = Object.entries(groupStems).find(([, stem]) => dialect.group(stem) === group);
-  return entry === undefined || unservedDirectories.includes(entry[0]) ? undefined : entry[0];
+  const facts = directoryOfGroup(dialect, group);
+  return facts === undefined || unservedDirectories.includes(facts) ? undefined : facts;
 }
 
 /** Whether the release has a group version, whether or not it is served here. */

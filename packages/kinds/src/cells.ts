@@ -37,6 +37,13 @@ export function numberAt(object: JsonValue | undefined, ...path: readonly string
   return typeof value === 'number' || typeof value === 'bigint' ? Number(value) : 0;
 }
 
+/** The member names of a simple path of a definition: `.spec.replicas`. */
+export const stepsOf = (path: string): string[] => path.replace(/^\./, '').split('.');
+
+/** The value at a simple path of a definition; undefined if there is none. */
+export const valueAt = (object: JsonValue, path: string): JsonValue | undefined =>
+  at(object, ...stepsOf(path));
+
 /** The total number of members of the maps at these paths. */
 export function sizeAt(object: JsonValue, ...names: readonly string[]): number {
   const size = (value: JsonValue | undefined) => (isObject(value) ? Object.keys(value).length : 0);

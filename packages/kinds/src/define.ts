@@ -10,7 +10,7 @@ import {
   runInOnePiece,
 } from '@wheelhouse/machinery';
 import { decodeTyped, type Schema } from '@wheelhouse/schema';
-import { groupStems } from './facts.ts';
+import { groupOfDirectory } from './facts.ts';
 import { defaultFeatures, type Features } from './features/features.ts';
 import { withGatedFields } from './features/gated-tables.ts';
 import { builtinBehavior } from './kind-behavior.ts';
@@ -96,7 +96,7 @@ export const statusSubresource: SubresourceDef = {
 export function defineKind<K = ApiObject>(declaration: KindOptions<ObjectOf<K>>): ResourceDef {
   const options = declaration as KindOptions;
   const { dialect, facts, kind, resource = pluralOf(kind.toLowerCase()) } = options;
-  const group = dialect.group(groupStems[facts] ?? facts);
+  const group = groupOfDirectory(dialect, facts);
   const stored = options.versions[0]?.version ?? 'v1';
   const apiVersion = apiVersionOf({ group, version: stored });
   const hasStatus = options.strategy.hasStatus ?? false;

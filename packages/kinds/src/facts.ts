@@ -1,4 +1,4 @@
-import { appendAll } from '@wheelhouse/machinery';
+import { appendAll, cut, type Dialect } from '@wheelhouse/machinery';
 import { factsByGroup, groupStems as generatedStems } from './gen/index.ts';
 
 /** Group names without the vendor suffix, for directories that exist only in this file. */
@@ -9,6 +9,24 @@ const stemsByHand: Readonly<Record<string, string>> = {
 
 /** Group names without the vendor suffix, by the directory of their facts. */
 export const groupStems: Readonly<Record<string, string>> = { ...generatedStems, ...stemsByHand };
+
+/** The group of a directory: `rbac` -> `rbac.authorization.k8s.io`. */
+export function groupOfDirectory(dialect: Dialect, directory: string): string {
+  return dialect.group(groupStems[directory] ?? directory);
+}
+
+const directories = new WeakMap<Dialect, ReadonlyMap<string, string>>();
+
+/** The directory of a group's facts; undefined for a group without any, such as a custom one. */
+export function directoryOfGroup(dialect: Dialect, group: string): string | undefined {
+  let byGroup = directories.get(dialect);
+  if (byGroup === undefined) {
+    const names = Object.keys(groupStems);
+    byGroup = new Map(names.map((name) => [groupOfDirectory(dialect, name), name]));
+    directories.set(dialect, byGroup);
+  }
+  return byGroup.get(group);
+}
 
 /** The parsed marks of a field; thousands of fields share a few dozen combinations. */
 export interface FieldMarks {
@@ -167,9 +185,7 @@ function parseStruct(text: string, qualify: (type: string) => string): StructFac
 function parseMarks(text: string): ReadonlyMap<string, readonly string[]> {
   const marks = new Map<string, string[]>();
   for (const word of text.split(' ')) {
-    const equals = word.indexOf('=');
-    const [name, value] =
-      equals < 0 ? [word, 'true'] : [word.slice(0, equals), word.slice(equals + 1)];
+    const [name, value = 'true'] = cut(word, '=');
     marks.set(name, [...(marks.get(name) ?? []), value]);
   }
   return marks;

@@ -30,7 +30,17 @@ export {
   knownGroupVersions,
 } from './builtin-groups.ts';
 export { builtinKinds } from './builtin-kinds.ts';
-export { at, createdAtColumn, listAt, nameColumn, numberAt, textAt } from './cells.ts';
+export {
+  age,
+  at,
+  createdAtColumn,
+  listAt,
+  nameColumn,
+  numberAt,
+  stepsOf,
+  textAt,
+  valueAt,
+} from './cells.ts';
 export { certificateRequestProblem, requestedNames } from './certificates/certificate-request.ts';
 export type {
   CertificateOptions,
@@ -88,7 +98,13 @@ export {
   describedIn,
   type TypeDescriptions,
 } from './descriptions/descriptions.ts';
-export { groupStems, hasStructFacts, splitTypeName, structFacts } from './facts.ts';
+export {
+  directoryOfGroup,
+  groupOfDirectory,
+  hasStructFacts,
+  splitTypeName,
+  structFacts,
+} from './facts.ts';
 export {
   defaultFeatures,
   type Features,
@@ -138,7 +154,7 @@ export {
   piecesOf,
   ruleEscalation,
 } from './rbac/escalation.ts';
-export { type PolicyRule, policyRule, rulesOf, trimStars } from './rbac/policy-rule.ts';
+export { matchesUrl, type PolicyRule, policyRule, rulesOf, trimStars } from './rbac/policy-rule.ts';
 export {
   type Allocation,
   type AllocationOutcome,

@@ -1,10 +1,8 @@
 import { type Dialect, parseApiVersion } from '@wheelhouse/machinery';
 import type { Schema } from '@wheelhouse/schema';
 import { crdSchema } from './apiextensions/crd-schema.ts';
-import { groupStems, hasStructFacts } from './facts.ts';
+import { directoryOfGroup, hasStructFacts } from './facts.ts';
 import { schemaOf } from './schema-of.ts';
-
-const directories = new WeakMap<Dialect, ReadonlyMap<string, string>>();
 
 /** Kinds of the `meta` group that any apiVersion may name: options, statuses, lists of metadata. */
 const metaKinds = new Set([
@@ -36,7 +34,7 @@ export function schemaOfKind(
   const isDiscovery = isPlain && discoveryKinds.has(type.kind);
   if (isDiscovery || metaKinds.has(type.kind)) return schemaOf(`meta.v1.${type.kind}`);
   const parsed = parseApiVersion(type.apiVersion);
-  const directory = parsed === undefined ? undefined : directoriesOf(dialect).get(parsed.group);
+  const directory = parsed === undefined ? undefined : directoryOfGroup(dialect, parsed.group);
   if (parsed === undefined || directory === undefined) return undefined;
   if (directory === 'apiextensions') return definitionSchema(parsed.version, type.kind);
   const isFirst = directory === 'meta' && v1beta1MetaKinds.has(type.kind);
@@ -48,15 +46,4 @@ export function schemaOfKind(
 function definitionSchema(version: string, kind: string): Schema | undefined {
   if (kind !== 'CustomResourceDefinition') return undefined;
   return version === 'v1' || version === 'v1beta1' ? crdSchema(version) : undefined;
-}
-
-/** Directories of the tables by full group name. */
-function directoriesOf(dialect: Dialect): ReadonlyMap<string, string> {
-  const cachedDirectories = directories.get(dialect);
-  if (cachedDirectories !== undefined) return cachedDirectories;
-  const byGroup = new Map(
-    Object.entries(groupStems).map(([directory, stem]) => [dialect.group(stem), directory]),
-  );
-  directories.set(dialect, byGroup);
-  return byGroup;
 }

@@ -1,4 +1,5 @@
 import { appendAll } from './base/lists.ts';
+import { cut } from './base/texts.ts';
 import { goQuoted } from './meta/go-values.ts';
 import { problemText } from './meta/wording.ts';
 
@@ -61,13 +62,11 @@ export function parseCommandLine(
       appendAll(words, parse.queue.splice(0).reverse());
     } else if (arg.startsWith('--')) {
       if (/^--[-=]/.test(arg)) throw new FlagError(`bad flag syntax: ${arg}`);
-      const equals = arg.indexOf('=');
-      const written = equals < 0 ? arg.slice(2) : arg.slice(2, equals);
+      const [written, inline] = cut(arg.slice(2), '=');
       const name = options.normalized?.(written) ?? written;
       const form = byName.get(name);
       if (form === undefined) throw new FlagError(unknownFlag(name, byName.keys()));
-      const value = equals < 0 ? form.bare : arg.slice(equals + 1);
-      add(parse, form, value ?? nextValue(parse, `--${name}`));
+      add(parse, form, inline ?? form.bare ?? nextValue(parse, `--${name}`));
     } else if (arg.startsWith('-') && arg !== '-') {
       addShort(parse, arg, byShort);
     } else {
@@ -289,8 +288,8 @@ export function pairsFlag(text: string): [key: string, value: string][] {
   const parts = text.split('=').length;
   const single = parts === 2 ? text.replace(/^"+|"+$/g, '') : text;
   return (parts > 2 ? listFlag(text) : [single]).map((pair) => {
-    const equals = pair.indexOf('=');
-    if (equals < 0) throw new FlagError(`${pair} must be formatted as key=value`);
-    return [pair.slice(0, equals), pair.slice(equals + 1)];
+    const [key, value] = cut(pair, '=');
+    if (value === undefined) throw new FlagError(`${pair} must be formatted as key=value`);
+    return [key, value];
   });
 }

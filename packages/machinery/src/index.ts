@@ -71,6 +71,7 @@ export {
 } from './base/faults.ts';
 export { nextTurn, type Random, random, randomBelow, randomOf, randomUuid } from './base/host.ts';
 export { acceptsCoding, parseWebSocketProtocols, redactSecrets } from './base/http-text.ts';
+export { int64Max, int64Min, narrowed, uint64Max } from './base/integers.ts';
 export {
   cloneJson,
   cloneJsonSteps,
@@ -104,6 +105,7 @@ export {
 export {
   appendAll,
   firstByName,
+  firstIndex,
   itemAt,
   largest,
   repeats,
@@ -137,6 +139,7 @@ export {
   orderedMapValues,
 } from './base/ordered-map.ts';
 export { isInSlab, Slab } from './base/slab.ts';
+export { capitalize, cut } from './base/texts.ts';
 export { checkServerNames, legacyNameCode, trustOptions } from './base/trust.ts';
 export {
   concatSteps,
@@ -343,6 +346,7 @@ export {
   humanDuration,
   isWrittenTime,
   parseGoTime,
+  parseRfc3339,
   printGoTime,
 } from './meta/times.ts';
 export {

@@ -1,5 +1,13 @@
 import { decodeJson, JsonError, syntaxErrorOf } from '@wheelhouse/codec';
-import { goValue, isObject, type JsonValue, problemText } from '@wheelhouse/machinery';
+import {
+  goValue,
+  int64Max,
+  int64Min,
+  isObject,
+  type JsonValue,
+  problemText,
+  uint64Max,
+} from '@wheelhouse/machinery';
 import type { Revision } from './contract.ts';
 
 /** A parsed resourceVersion, or kube-apiserver's error text. */
@@ -7,7 +15,6 @@ type ParsedVersion =
   | { readonly ok: true; readonly revision: Revision }
   | { readonly ok: false; readonly why: string };
 
-const uint64Max = 2n ** 64n - 1n;
 const digitsMax = 20;
 
 /**
@@ -102,9 +109,6 @@ function isWithinPrefix(start: string): boolean {
   if (start === '') return true;
   return start.split('/').every((step) => step !== '' && step !== '.' && step !== '..');
 }
-
-const int64Min = -(2n ** 63n);
-const int64Max = 2n ** 63n - 1n;
 
 /** Returns a token's fields, whose names match in any case as in Go, or an error text. */
 function tokenFields(bytes: Buffer): TokenFields | string {

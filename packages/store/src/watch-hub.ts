@@ -2,6 +2,7 @@ import {
   type Containment,
   defer,
   deferMicrotask,
+  firstIndex,
   type Logger,
   type MaybePromise,
 } from '@wheelhouse/machinery';
@@ -276,14 +277,7 @@ function eventsBelow(prefix: string, runs: readonly Run[]): readonly StoreEvent[
 
 /** Returns the index of the first event whose key is not less than `key`. */
 function firstFrom(key: string, run: Run): number {
-  let low = 0;
-  let high = run.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (keyAt(run, middle) < key) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+  return firstIndex({ to: run.length }, (index) => keyAt(run, index) < key);
 }
 
 const keyAt = (run: Run, at: number): string => run[at]?.key ?? '';

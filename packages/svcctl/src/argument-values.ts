@@ -1,4 +1,5 @@
 import {
+  cut,
   errorText,
   type JsonObject,
   jsonObject,
@@ -29,6 +30,12 @@ export function splitPairs(
   return { words: args.slice(0, firstPair), pairs };
 }
 
+/** The parts of `KEY=VALUE`; the value of a key alone is empty. */
+export function pairOf(text: string): readonly [key: string, value: string] {
+  const [key, value = ''] = cut(text, '=');
+  return [key, value];
+}
+
 /** Parses `KEY=VALUE` pairs. Throws a CliError with `errorMessage` for a malformed one. */
 export function parsePairs(
   texts: readonly string[],
@@ -36,9 +43,9 @@ export function parsePairs(
 ): JsonObject {
   const pairs: JsonObject = {};
   for (const text of texts) {
-    const equals = text.indexOf('=');
-    if (equals <= 0) throw new CliError(errorMessage(text));
-    setMember(pairs, text.slice(0, equals), text.slice(equals + 1));
+    const [key, value] = cut(text, '=');
+    if (key === '' || value === undefined) throw new CliError(errorMessage(text));
+    setMember(pairs, key, value);
   }
   return pairs;
 }

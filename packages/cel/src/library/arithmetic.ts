@@ -1,3 +1,4 @@
+import { int64Max, int64Min, uint64Max } from '@wheelhouse/machinery';
 import { codePointCount } from '@wheelhouse/schema';
 import { joined } from '../items.ts';
 import {
@@ -41,9 +42,6 @@ import {
   asUint,
 } from './arguments.ts';
 
-const int64Min = -(2n ** 63n);
-const int64Max = 2n ** 63n - 1n;
-const uint64Max = 2n ** 64n - 1n;
 /** The first and last timestamp, 0001-01-01 and the end of 9999, in nanoseconds. */
 export const timeMin = -62_135_596_800n * 1_000_000_000n;
 const timeMax = 253_402_300_800n * 1_000_000_000n - 1n;

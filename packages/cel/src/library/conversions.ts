@@ -27,8 +27,6 @@ import { parseTimestamp, showDuration, showTimestamp, zoneOf } from './times.ts'
 
 /** Formats a double like Go's shortest lossless `%g`. */
 export function showDouble(value: number): string {
-  if (Number.isNaN(value)) return 'NaN';
-  if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
   return Object.is(value, -0) ? '-0' : goFloat(value);
 }
 

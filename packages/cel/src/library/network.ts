@@ -1,6 +1,7 @@
 import {
   blockContains,
   blockHas,
+  cut,
   formatIpAddress,
   type IpAddress,
   type IpBlock,
@@ -213,9 +214,8 @@ function query([value]: readonly Value[]): Value {
   const valuesByName = new Map<string, Value[]>();
   for (const pair of url(value).query.split('&')) {
     if (pair === '' || pair.includes(';')) continue;
-    const at = pair.indexOf('=');
-    const name = decoded(at < 0 ? pair : pair.slice(0, at));
-    const item = decoded(at < 0 ? '' : pair.slice(at + 1));
+    const [key, text = ''] = cut(pair, '=');
+    const [name, item] = [decoded(key), decoded(text)];
     if (name === undefined || item === undefined) continue;
     const values = valuesByName.get(name);
     if (values === undefined) valuesByName.set(name, [item]);

@@ -1,4 +1,4 @@
-import { problemText } from '@wheelhouse/machinery';
+import { parseRfc3339, problemText } from '@wheelhouse/machinery';
 import type { Library } from '../types/functions.ts';
 import { CelError, type Timestamp, type Value } from '../values.ts';
 import { asNanos, asText, asTimestamp } from './arguments.ts';
@@ -116,39 +116,13 @@ export const times: Library = [
 ];
 
 const billion = 1_000_000_000n;
-const form = /^(\d{4})-(\d\d)-(\d\d)T(\d\d?):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))$/;
 
-/**
- * Parses RFC 3339 to nanoseconds since 1970; undefined if it is malformed. As in Go, the hour may
- * have one digit.
- */
+/** Parses RFC 3339 to nanoseconds since 1970; undefined if it is malformed. */
 export function parseTimestamp(text: string): bigint | undefined {
-  const match = text.length > 64 ? null : form.exec(text);
-  if (match === null) return undefined;
-  const [year, month, day] = [Number(match[1]), Number(match[2]), Number(match[3])];
-  const [hour, minute, second] = [Number(match[4]), Number(match[5]), Number(match[6])];
-  if (hour > 23 || minute > 59 || second > 59) return undefined;
-  if (month < 1 || month > 12 || day < 1 || day > daysOf(month, year)) return undefined;
-  const offset = offsetSeconds(match[8], match[9], match[10]);
-  if (offset === undefined) return undefined;
-  // Years before 100 have another meaning for Date.UTC; the calendar repeats after 400 years.
-  const laterMs = Date.UTC(year + 400, month - 1, day, hour, minute, second);
-  const ms = laterMs - millisecondsOf400Years - offset * 1000;
-  const nanos = BigInt(ms) * millisecond;
-  const fraction = match[7];
-  return fraction === undefined ? nanos : nanos + BigInt(fraction.slice(0, 9).padEnd(9, '0'));
-}
-
-const millisecondsOf400Years = 146_097 * 86_400_000;
-
-function daysOf(month: number, year: number): number {
-  if (month === 2) return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28;
-  return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
-}
-
-function offsetSeconds(sign = '+', hours = '0', minutes = '0'): number | undefined {
-  if (Number(hours) > 24 || Number(minutes) > 59) return undefined;
-  return (sign === '-' ? -1 : 1) * (Number(hours) * 3600 + Number(minutes) * 60);
+  const parsed = text.length > 64 ? undefined : parseRfc3339(text);
+  if (parsed === undefined || 'outOfRange' in parsed) return undefined;
+  const { ms, fraction } = parsed;
+  return BigInt(ms) * millisecond + BigInt(fraction.slice(0, 9).padEnd(9, '0'));
 }
 
 /** The zone of an RFC 3339 text. */
@@ -159,7 +133,8 @@ export function zoneOf(text: string): string {
 
 function zoneSeconds(zone: string): number {
   const match = /^([+-])(\d\d):(\d\d)$/.exec(zone);
-  return match === null ? 0 : (offsetSeconds(match[1], match[2], match[3]) ?? 0);
+  if (match === null) return 0;
+  return (match[1] === '-' ? -1 : 1) * (Number(match[2]) * 3600 + Number(match[3]) * 60);
 }
 
 /** Formats a timestamp as RFC 3339 in its own zone, with the necessary fractional digits. */

@@ -1,3 +1,4 @@
+import { int64Max, int64Min, narrowed } from '@wheelhouse/machinery';
 import { asBytes, asInt, asText } from '../library/arguments.ts';
 import { sizeCost } from '../library/arithmetic.ts';
 import { showDuration, showTimestamp } from '../library/times.ts';
@@ -134,7 +135,6 @@ function wrapper(value: Field, zero: Value): Message {
 
 const billion = 1_000_000_000n;
 const secondsAndNanos = { seconds: signed(64), nanos: signed(32) };
-const int64Max = 2n ** 63n - 1n;
 
 /** Go's durations are limited to 64 bits of nanoseconds. */
 function nanosOf(field: (name: string) => Value | undefined): bigint {
@@ -143,7 +143,7 @@ function nanosOf(field: (name: string) => Value | undefined): bigint {
 
 function clamped(nanos: bigint): bigint {
   if (nanos > int64Max) return int64Max;
-  return nanos < -int64Max - 1n ? -int64Max - 1n : nanos;
+  return nanos < int64Min ? int64Min : nanos;
 }
 
 const prefix = 'google.protobuf.';
@@ -292,8 +292,8 @@ function* jsonOf(value: Value, context: CallContext): Generator<void, Value> {
 }
 
 function jsonInteger(value: bigint): Value {
-  const number = Number(value);
-  return Number.isSafeInteger(number) ? number : String(value);
+  const exact = narrowed(value);
+  return typeof exact === 'number' ? exact : String(exact);
 }
 
 /** No type URLs are known, so an `Any` cannot be unpacked. */

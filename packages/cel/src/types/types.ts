@@ -60,6 +60,11 @@ export const listType = (item: Type): Type => composite('list', [item]);
 export const mapType = (key: Type, value: Type): Type => composite('map', [key, value]);
 /** The type of values of `value` that may be absent: `optional.of(x)`, `a.?b`. */
 export const optionalType = (value: Type): Type => composite('optional_type', [value]);
+/** A type of the Kubernetes libraries: an object with these fields. */
+export const kubernetesType = (name: string, fields: Readonly<Record<string, Type>>): Type => ({
+  ...simple(`kubernetes.${name}`),
+  fields: new Map(Object.entries(fields)),
+});
 /** The type of the values that are types. */
 export const typeType = (of: Type): Type => composite('type', [of]);
 /** A protobuf wrapper: the wrapped type or null. */

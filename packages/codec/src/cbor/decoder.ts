@@ -3,8 +3,10 @@ import {
   base64ErrorAt,
   canonicalBase64,
   goPlain,
+  int64Min,
   type JsonObject,
   type JsonValue,
+  narrowed,
   problemText,
   runInOnePiece,
   setMember,
@@ -31,14 +33,12 @@ import {
 import {
   anyItem,
   anyMap,
-  asNumber,
   byteItem,
   encodings,
   fitsFormat,
   fitsInt64,
   formatErrors,
   int32Item,
-  int64Min,
   isRaw,
   isText,
   nil,
@@ -237,7 +237,7 @@ export class Decoder extends Cursor {
     const { type } = this;
     const value = this.#integer();
     if (!fitsInt64(value)) this.fault = misfit(type, 'int64', overflow(value, "Go's int64"));
-    return asNumber(value);
+    return narrowed(value);
   }
 
   #number(schema: Schema): JsonValue {
@@ -249,7 +249,7 @@ export class Decoder extends Cursor {
       const why = overflow(value, goType(schema));
       this.#expect(fitsFormat(value, schema.format), { type, schema, why });
     } else this.#expect(schema.type === 'number', { type, schema });
-    return schema.type === 'number' ? Number(value) : asNumber(value);
+    return schema.type === 'number' ? Number(value) : narrowed(value);
   }
 
   #bytes(): Buffer {
@@ -412,7 +412,7 @@ export class Decoder extends Cursor {
   #numberKey(): FieldKey | undefined {
     const { type } = this;
     const value = this.#integer();
-    if (value >= int64Min) return otherKey(asNumber(BigInt.asIntN(64, value)));
+    if (value >= int64Min) return otherKey(narrowed(BigInt.asIntN(64, value)));
     this.fault = misfit(type, 'int64', overflow(`-1-${-1n - value}`, "Go's int64"));
     return undefined;
   }

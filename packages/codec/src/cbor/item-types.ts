@@ -1,4 +1,4 @@
-import { type JsonValue, parseGoTime, parseQuantity } from '@wheelhouse/machinery';
+import { int64Max, int64Min, parseGoTime, parseQuantity } from '@wheelhouse/machinery';
 import type { Schema } from '@wheelhouse/schema';
 
 /** The schema of an item of any type; compared by identity. */
@@ -49,9 +49,6 @@ export const encodings: Readonly<Record<number, 'base64url' | 'base64' | 'hex'>>
   23: 'hex',
 };
 
-/** The smallest integer that JSON numbers and keys of CBOR may have. */
-export const int64Min = -(2n ** 63n);
-const int64Max = 2n ** 63n - 1n;
 const formatBounds: Readonly<Record<string, readonly [bigint, bigint]>> = {
   int32: [-(2n ** 31n), 2n ** 31n - 1n],
   uint8: [0n, 255n],
@@ -68,12 +65,6 @@ export function fitsFormat(value: bigint, format = 'int64'): boolean {
 
 /** Returns why an integer does not fit its type. */
 export const overflow = (value: bigint | string, goType: string) => `${value} overflows ${goType}`;
-
-/** Returns an integer as a number if that is exact, and otherwise as a bigint. */
-export function asNumber(value: bigint): JsonValue {
-  const number = Number(value);
-  return Number.isSafeInteger(number) ? number : value;
-}
 
 /** Whether the Go type is string; other types that are strings in JSON have formats. */
 export const isText = (schema: Schema) => schema.type === 'string' && schema.format !== 'byte';

@@ -1,3 +1,5 @@
+import { capitalize } from '@wheelhouse/machinery';
+
 /** The leading words of field names that Go spells in capital letters. */
 const initialisms = new Set(
   (
@@ -27,14 +29,12 @@ export function goFieldName(name: string): string {
   if (own !== undefined) return own;
   if (name.startsWith('$')) return goFieldName(name.slice(1));
   if (name.startsWith('x-kubernetes-')) {
-    return `X${name.split('-').slice(2).map(capitalized).join('')}`;
+    return `X${name.split('-').slice(2).map(capitalize).join('')}`;
   }
   const first = /^[a-z]+/.exec(name)?.[0] ?? '';
-  if (!initialisms.has(first)) return capitalized(name);
+  if (!initialisms.has(first)) return capitalize(name);
   const isPlural = first.endsWith('s') && initialisms.has(first.slice(0, -1));
   const upper = first.toUpperCase();
   const word = isPlural || first === 'wwids' ? `${upper.slice(0, -1)}s` : upper;
   return word + name.slice(first.length);
 }
-
-const capitalized = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);

@@ -1,3 +1,4 @@
+import { narrowed } from '@wheelhouse/machinery';
 import { TooManyValues } from '../decode-limits.ts';
 
 /** Thrown for malformed or too deeply nested protobuf. */
@@ -173,11 +174,6 @@ export class WireReader {
 
 function truncated(): ProtobufError {
   return new ProtobufError('unexpected EOF');
-}
-
-function narrowed(value: bigint): number | bigint {
-  const number = Number(value);
-  return Number.isSafeInteger(number) ? number : value;
 }
 
 /** Initial capacity of a writer in bytes. */

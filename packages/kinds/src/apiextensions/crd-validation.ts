@@ -1,8 +1,10 @@
 import {
   appendAll,
+  capitalize,
   type Dialect,
   dns1035Label,
   type FieldError,
+  firstIndex,
   forbiddenField,
   invalid,
   invalidGo,
@@ -404,14 +406,8 @@ function* schemaErrors(
 function prefixTester(texts: readonly string[]): (prefix: string) => boolean {
   const sorted = [...texts].sort();
   return (prefix) => {
-    let low = 0;
-    let high = sorted.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((sorted[middle] ?? '') < prefix) low = middle + 1;
-      else high = middle;
-    }
-    return sorted[low]?.startsWith(prefix) === true;
+    const first = firstIndex({ to: sorted.length }, (index) => (sorted[index] ?? '') < prefix);
+    return sorted[first]?.startsWith(prefix) === true;
   };
 }
 
@@ -473,7 +469,7 @@ function goName(name: string): string {
   const plain = name
     .replace(/^x-kubernetes-/, 'x-')
     .replace(/-(\w)/g, (_, c: string) => c.toUpperCase());
-  return plain.charAt(0).toUpperCase() + plain.slice(1);
+  return capitalize(plain);
 }
 
 function storedVersionErrors(crd: Crd): FieldError[] {

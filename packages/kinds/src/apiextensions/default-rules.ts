@@ -23,6 +23,7 @@ import {
   validateEmbedded,
   validateStructure,
 } from '@wheelhouse/schema';
+import { metaFields } from './schema-rules.ts';
 
 /**
  * Validates a default against the CEL rules of its schema, in steps.
@@ -71,8 +72,6 @@ interface Place {
 
 const refused = (field: string, standard: JsonValue, detail: string): FieldError =>
   invalidGo(field, () => showHead(standard, goSyntax), detail);
-
-const metaFields = new Set(['metadata', 'kind', 'apiVersion']);
 
 /** Validates all defaults of a structural schema, which must be valid and pruned. */
 export function* validateDefaults(

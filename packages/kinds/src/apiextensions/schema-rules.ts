@@ -35,7 +35,8 @@ interface Place {
 
 /** The OpenAPI types in the order in which messages list them. */
 const types = ['array', 'boolean', 'integer', 'number', 'object', 'string'];
-const metaFields = new Set(['metadata', 'kind', 'apiVersion']);
+/** The members of an object that describe it: its type and its metadata. */
+export const metaFields: ReadonlySet<string> = new Set(['metadata', 'kind', 'apiVersion']);
 
 /** An error, and the path of the schema that causes it, which may differ from that of the field. */
 interface SchemaFault {

@@ -105,7 +105,8 @@ export function deployment(dialect: Dialect, features: Features = defaultFeature
 }
 
 /** Annotation with the revision of a rollback, for which removed versions have a field. */
-const rollbackAnnotation = 'deprecated.deployment.rollback.to';
+/** The annotation that replaces `spec.rollbackTo`, which `apps/v1` does not have. */
+export const rollbackAnnotation = 'deprecated.deployment.rollback.to';
 
 /**
  * Writes the revision of a rollback as a plain number, and removes an empty one. Throws a

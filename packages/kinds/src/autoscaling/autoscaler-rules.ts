@@ -26,7 +26,7 @@ import type {
   HPAScalingRules,
   MetricSpec,
 } from '../gen/types/autoscaling/v2.ts';
-import { validateNonNegative } from '../pod/fields.ts';
+import { notPositive, validateNonNegative } from '../pod/fields.ts';
 import { goQuantity } from '../pod/go-text.ts';
 import { validateResourceName } from '../pod/validation/resources.ts';
 import type { Stored } from '../resource-def.ts';
@@ -35,7 +35,6 @@ import { objectAt } from '../rules/fill.ts';
 
 const periodSecondsMax = 1800;
 const windowSecondsMax = 3600;
-const mustBePositive = 'must be greater than zero';
 
 interface AutoscalerRules {
   /** Lower bound of `minReplicas`. */
@@ -314,8 +313,8 @@ function validatePolicy(policy: Stored<HPAScalingPolicy>, path: string): FieldEr
   if (type !== 'Pods' && type !== 'Percent') {
     errors.push(notSupported(`${path}.type`, type, ['Percent', 'Pods']));
   }
-  if (value <= 0) errors.push(invalid(`${path}.value`, value, mustBePositive));
-  if (period <= 0) errors.push(invalid(`${path}.periodSeconds`, period, mustBePositive));
+  if (value <= 0) errors.push(invalid(`${path}.value`, value, notPositive));
+  if (period <= 0) errors.push(invalid(`${path}.periodSeconds`, period, notPositive));
   if (period > periodSecondsMax) {
     const detail = `must be less than or equal to ${periodSecondsMax}`;
     errors.push(invalid(`${path}.periodSeconds`, period, detail));

@@ -1,5 +1,6 @@
 import {
   type ApiObject,
+  capitalize,
   type Dialect,
   goEscaped,
   isObject,
@@ -195,12 +196,7 @@ function capitalized(
   text: (member: JsonValue) => JsonValue,
 ): JsonValue {
   if (!isObject(value)) return value;
-  return Object.fromEntries(
-    members.map((name) => [
-      name.charAt(0).toUpperCase() + name.slice(1),
-      text(value[name] ?? null),
-    ]),
-  );
+  return Object.fromEntries(members.map((name) => [capitalize(name), text(value[name] ?? null)]));
 }
 
 function rulesText(rules: JsonValue): JsonValue {

@@ -23,7 +23,7 @@ import type {
 } from '../gen/types/batch/v1.ts';
 import { invalidUnshown, validateNonNegative } from '../pod/fields.ts';
 import type { Stored } from '../resource-def.ts';
-import { flatMapSteps, parseInt64 } from '../rules/checks.ts';
+import { conditionStatuses, flatMapSteps, parseInt64 } from '../rules/checks.ts';
 
 /** Counts the indexes in a list such as `1,3-5,7`; `problem` is the error in an invalid list. */
 export function countIndexes(
@@ -200,8 +200,6 @@ function validateValues(values: readonly number[], path: string, operator: strin
 
 const patternsMax = 20;
 
-const statuses = ['False', 'True', 'Unknown'];
-
 function* validatePatterns(
   patterns: readonly Stored<PodFailurePolicyOnPodConditionsPattern>[],
   path: string,
@@ -219,9 +217,9 @@ function validatePattern(
 ): FieldError[] {
   const status = pattern.status ?? '';
   const errors = ruleErrors(`${path}.type`, pattern.type ?? '', qualifiedName);
-  if (status === '') return [...errors, required(`${path}.status`, validValues(statuses))];
-  if (statuses.includes(status)) return errors;
-  return [...errors, notSupported(`${path}.status`, status, statuses)];
+  if (status === '') return [...errors, required(`${path}.status`, validValues(conditionStatuses))];
+  if (conditionStatuses.includes(status)) return errors;
+  return [...errors, notSupported(`${path}.status`, status, conditionStatuses)];
 }
 
 /** Validates the rules by which a Job succeeds before all its pods have succeeded. */

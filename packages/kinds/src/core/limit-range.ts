@@ -5,6 +5,7 @@ import {
   duplicate,
   type FieldError,
   forbiddenField,
+  int64Max,
   invalid,
   invalidGo,
   type Quantity,
@@ -241,7 +242,7 @@ function notGreater(
 const billion = 1_000_000_000n;
 
 /** From this amount on, kube-apiserver compares whole units instead of thousandths. */
-const milliLimit = (2n ** 63n - 1n) / 1000n;
+const milliLimit = int64Max / 1000n;
 
 function validateRatio(
   ratio: Quantity | undefined,

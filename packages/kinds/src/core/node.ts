@@ -1,5 +1,6 @@
 import {
   appendAll,
+  capitalize,
   type Dialect,
   dnsSubdomain,
   duplicate,
@@ -341,7 +342,7 @@ function validateProviderUnchanged(object: Stored<Node>, old: Stored<Node>): Fie
 }
 
 function deprecatedFields(object: Stored<Node>, dialect: Dialect): string[] {
-  const unused = `this field is deprecated, and is unused by ${titled(dialect.productName)}`;
+  const unused = `this field is deprecated, and is unused by ${capitalize(dialect.productName)}`;
   return [
     ...(object.spec?.configSource === undefined
       ? []
@@ -349,6 +350,3 @@ function deprecatedFields(object: Stored<Node>, dialect: Dialect): string[] {
     ...((object.spec?.externalID ?? '') === '' ? [] : [`spec.externalID: ${unused}`]),
   ];
 }
-
-/** `kubernetes` -> `Kubernetes`. */
-const titled = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);

@@ -22,7 +22,7 @@ import {
   validateEmbedded,
   validateUniqueness,
 } from '@wheelhouse/schema';
-import { at } from '../cells.ts';
+import { at, stepsOf, valueAt } from '../cells.ts';
 import type { MetadataErrors, Strategy, StrategyContext } from '../resource-def.ts';
 import type { CrdScale } from './definition.ts';
 
@@ -285,11 +285,6 @@ function parentProblem(object: JsonObject, path: string): string | undefined {
   }
   return undefined;
 }
-
-const stepsOf = (path: string) => path.replace(/^\./, '').split('.');
-
-/** The value at a simple path (`.spec.replicas`); undefined if there is none. */
-const valueAt = (object: JsonObject, path: string) => at(object, ...stepsOf(path));
 
 function accessorError(path: string, value: JsonValue, type: string): string {
   return accessorText(path, { value, isOf: goTypeName(value), expected: type });

@@ -1,4 +1,5 @@
 import {
+  capitalize,
   type Dialect,
   dnsSubdomain,
   type FieldError,
@@ -205,7 +206,7 @@ function validateUnchanged(object: Stored<IPAddress>, old: Stored<IPAddress>): F
   if (parent === undefined) return [invalid('spec.parentRef', 'null', 'field is immutable')];
   const shown = () => {
     const members = (['group', 'resource', 'namespace', 'name'] as const).map(
-      (name) => `${name[0]?.toUpperCase()}${name.slice(1)}:${goQuoted(parent[name] ?? '')}`,
+      (name) => `${capitalize(name)}:${goQuoted(parent[name] ?? '')}`,
     );
     return `networking.ParentReference{${members.join(', ')}}`;
   };

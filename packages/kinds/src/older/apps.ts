@@ -1,12 +1,10 @@
 import { type ApiObject, type JsonObject, jsonObject } from '@wheelhouse/machinery';
 import { fillDaemonSet, templateGenerationAnnotation } from '../apps/daemon-set.ts';
+import { rollbackAnnotation } from '../apps/deployment.ts';
 import { at, textAt } from '../cells.ts';
 import type { Strategy } from '../resource-def.ts';
 import { ensure, fill, objectAt } from '../rules/fill.ts';
 import type { OlderKind, OlderVersion } from './contract.ts';
-
-/** Annotation that replaces `spec.rollbackTo`, which `apps/v1` does not have. */
-const rollbackAnnotation = 'deprecated.deployment.rollback.to';
 
 const rollback: Pick<OlderVersion, 'toStorage' | 'fromStorage' | 'operations'> = {
   operations: [{ name: 'rollback', kind: 'DeploymentRollback' }],

@@ -11,7 +11,7 @@ import { mutatingPolicyKinds } from '../admissionregistration/mutating-admission
 import { storageVersion } from '../apiserverinternal/storage-version.ts';
 import { clusterTrustBundle } from '../certificates/cluster-trust-bundle.ts';
 import { leaseCandidate } from '../coordination/lease-candidate.ts';
-import { groupStems } from '../facts.ts';
+import { directoryOfGroup, groupOfDirectory } from '../facts.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import { ipAddress, serviceCidr } from '../networking/service-addresses.ts';
 import { deviceClass } from '../resource/device-class.ts';
@@ -101,7 +101,8 @@ function withOlderVersions(defs: readonly ResourceDef[], release: Release): read
   ];
   return [...defs, ...removedKinds(dialect), ...previews].flatMap((def) => {
     const kinds = table.filter(
-      (olderKind) => olderKind.kind === def.kind && groupOf(dialect, olderKind.facts) === def.group,
+      (olderKind) =>
+        olderKind.kind === def.kind && groupOfDirectory(dialect, olderKind.facts) === def.group,
     );
     const [first] = kinds;
     if (first === undefined) return [def];
@@ -109,16 +110,13 @@ function withOlderVersions(defs: readonly ResourceDef[], release: Release): read
   });
 }
 
-const groupOf = (dialect: Dialect, facts: string): string =>
-  dialect.group(groupStems[facts] ?? facts);
-
 /** The kind with its older versions, and the kinds of other groups with the same objects. */
 function kindsWith(def: ResourceDef, kind: OlderKind, release: Release): ResourceDef[] {
   const groups = [...new Set([kind.facts, ...kind.older.map(({ facts }) => facts)])];
   return groups.map((facts) => {
     const older = kind.older.filter((version) => version.facts === facts);
     const own = facts === kind.facts ? def.versions : [];
-    const group = groupOf(release.dialect, facts);
+    const group = groupOfDirectory(release.dialect, facts);
     const versions = older.map((version) => versionDef(version, { def, group, release }));
     return {
       ...def,
@@ -273,7 +271,7 @@ function servedLife(typeName: string): Life | undefined {
 function atRelease(def: ResourceDef, version: VersionDef, release: Release): VersionDef {
   const { dialect } = release;
   if (ofTable.has(version)) return version;
-  const facts = directoryOf(dialect, def.group);
+  const facts = directoryOfGroup(dialect, def.group) ?? '';
   const typeName = `${facts}.${version.version}.${def.kind}`;
   const life = servedLife(typeName);
   const { deprecationWarning: _, ...properties } = Object.getOwnPropertyDescriptors(version);
@@ -286,9 +284,4 @@ function atRelease(def: ResourceDef, version: VersionDef, release: Release): Ver
     ...properties,
     ...Object.getOwnPropertyDescriptors(members),
   });
-}
-
-function directoryOf(dialect: Dialect, group: string): string {
-  const entry = Object.entries(groupStems).find(([, stem]) => dialect.group(stem) === group);
-  return entry?.[0] ?? '';
 }

@@ -1,5 +1,6 @@
 import {
   appendAll,
+  capitalize,
   goItems,
   goQuoted,
   isObject,
@@ -75,7 +76,7 @@ function* memberLines(
     }
     addIdentical();
     const at = { old: old[name], next: next[name], depth: depth + 1 };
-    appendAll(differences, yield* valueLines(`${capital(name)}: `, at, stride));
+    appendAll(differences, yield* valueLines(`${capitalize(name)}: `, at, stride));
   }
   addIdentical();
   return differences;
@@ -120,8 +121,6 @@ function* valueLines(
 
 const shown = (value: JsonValue) =>
   JSON.stringify(value, (_, member) => (typeof member === 'bigint' ? Number(member) : member));
-
-const capital = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
 
 /** Prints a map of strings like Go's `%#v`, as kube-apiserver does in errors. */
 export function goStringMap(map: JsonObject | undefined): string {

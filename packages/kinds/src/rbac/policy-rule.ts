@@ -42,3 +42,8 @@ export function trimStars(url: string): string {
   while (end > 0 && url[end - 1] === '*') end -= 1;
   return url.slice(0, end);
 }
+
+/** Whether a path is one of a rule's `nonResourceURLs`: stars at its end stand for any rest. */
+export function matchesUrl(url: string, path: string): boolean {
+  return url === path || (url.endsWith('*') && path.startsWith(trimStars(url)));
+}

@@ -44,14 +44,17 @@ export function validateConditions(
   });
 }
 
-const statuses = ['False', 'True', 'Unknown'];
+/** The values of a condition's `status`, in the order of messages. */
+export const conditionStatuses: readonly string[] = ['False', 'True', 'Unknown'];
 
 const messageBytesMax = 32 * 1024;
 
 function validateCondition(condition: Stored<Condition>, path: string): FieldError[] {
   const errors = ruleErrors(`${path}.type`, condition.type ?? '', qualifiedName);
   const status = condition.status ?? '';
-  if (!statuses.includes(status)) errors.push(notSupported(`${path}.status`, status, statuses));
+  if (!conditionStatuses.includes(status)) {
+    errors.push(notSupported(`${path}.status`, status, conditionStatuses));
+  }
   const generation = Number(condition.observedGeneration ?? 0);
   if (generation < 0) {
     const detail = 'must be greater than or equal to zero';

@@ -1,3 +1,5 @@
+import { cut } from './texts.ts';
+
 /**
  * Prefix of a WebSocket subprotocol that carries a bearer token, because browsers cannot set other
  * headers of a WebSocket. A domain follows, then the token in base64url.
@@ -69,10 +71,8 @@ export function redactSecrets(url: string): string {
 }
 
 function redactParameter(parameter: string): string {
-  const at = parameter.indexOf('=');
-  if (at < 0) return parameter;
-  const name = parameter.slice(0, at);
-  return isSecret(name) ? `${name}=${replacement}` : parameter;
+  const [name, value] = cut(parameter, '=');
+  return value !== undefined && isSecret(name) ? `${name}=${replacement}` : parameter;
 }
 
 function isSecret(name: string): boolean {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { appendAll, firstByName, largest, repeats, smallest } from './lists.ts';
+import { appendAll, firstByName, firstIndex, largest, repeats, smallest } from './lists.ts';
 
 test('TRUST-1: lists of any length are appended and compared without overflowing the stack', () => {
   const many = Array.from({ length: 200_000 }, (_, index) => index);
@@ -25,4 +25,15 @@ test('the first item with each name is found', () => {
   ];
   const found = firstByName(items, ({ name }) => name);
   expect([...found.values()].map(({ at }) => at)).toEqual([0, 1]);
+});
+
+test.each([
+  [{ to: 0 }, 5, 0],
+  [{ to: 4 }, 0, 0],
+  [{ to: 4 }, 3, 2],
+  [{ to: 4 }, 9, 4],
+  [{ from: 2, to: 4 }, 0, 2],
+])('the first index in %j of a number from %d is %d', (range, least, index) => {
+  const numbers = [1, 2, 4, 7];
+  expect(firstIndex(range, (at) => (numbers[at] ?? 0) < least)).toBe(index);
 });

@@ -44,6 +44,24 @@ export function firstByName<Item>(
   return itemByName;
 }
 
+/**
+ * Returns the first index from `from` to before `to` for which `isBefore` is false, by bisection;
+ * `to` if there is none. The indexes for which it is true must precede all others.
+ */
+export function firstIndex(
+  { from = 0, to }: { readonly from?: number; readonly to: number },
+  isBefore: (index: number) => boolean,
+): number {
+  let low = from;
+  let high = to;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (isBefore(middle)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 /** Returns the largest number. Unlike `Math.max(...)`, accepts any number of them. */
 export function largest(first: number, others: Iterable<number>): number {
   let best = first;

@@ -119,8 +119,9 @@ export function goQuoted(text: string): string {
   return `"${escaped}"`;
 }
 
-/** Prints a float64 as Go's `%v` does: with an exponent below 1e-4 and from 1e6. */
+/** Prints a float64 as Go's `%v` does: with an exponent below 1e-4 and from 1e6, `+Inf`, `NaN`. */
 export function goFloat(value: number): string {
+  if (!Number.isFinite(value)) return value > 0 ? '+Inf' : value < 0 ? '-Inf' : 'NaN';
   const [digits = '', exponent = '0'] = value.toExponential().split('e');
   const power = Number(exponent);
   if (power >= -4 && power < 6) return String(value);

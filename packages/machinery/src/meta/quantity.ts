@@ -1,3 +1,4 @@
+import { int64Max } from '../base/integers.ts';
 /** A quantity (`500m`, `1Gi`, `1e3`), parsed, rounded, and printed as in kube-apiserver. */
 export interface Quantity {
   /** The amount in billionths, the finest unit, rounded away from zero. */
@@ -41,7 +42,6 @@ const decimalSuffixes = new Map([
 ]);
 const binarySuffixes = ['Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
 const billion = 1_000_000_000n;
-const int64Max = 2n ** 63n - 1n;
 /** Number of digits that always fits into 64 bits. */
 const fastDigits = 18;
 

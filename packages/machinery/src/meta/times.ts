@@ -66,31 +66,51 @@ const ranges: ReadonlyMap<
 const wellFormed =
   /^(\d{4})-(\d\d)-(\d\d)T(\d\d?):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))$/;
 
+/** The fraction of a second, as its digits, and the rest in milliseconds since 1970. */
+interface Rfc3339 {
+  readonly ms: number;
+  readonly fraction: string;
+}
+
+/**
+ * Parses RFC 3339 as Go does, which accepts an hour of one digit. Undefined for a text in another
+ * form; `outOfRange` names a part whose value does not exist.
+ */
+export function parseRfc3339(
+  text: string,
+): Rfc3339 | { readonly outOfRange: string; readonly fraction: string } | undefined {
+  const match = wellFormed.exec(text);
+  if (match === null) return undefined;
+  const part = (index: number) => Number(match[index] ?? 0);
+  const fraction = match[7] ?? '';
+  const outOfRange = rangeError(part);
+  if (outOfRange !== undefined) return { outOfRange, fraction };
+  const offset = (part(9) * 60 + part(10)) * 60_000 * (match[8] === '-' ? -1 : 1);
+  const at = new Date(0);
+  at.setUTCFullYear(part(1), part(2) - 1, part(3));
+  at.setUTCHours(part(4), part(5), part(6));
+  return { ms: at.getTime() - offset, fraction };
+}
+
 /**
  * Parses an RFC 3339 time whose year in UTC has four digits. Returns Go's error message for a
  * malformed one.
  * @param digits 6 requires exactly six fractional digits; 0 accepts any fraction
  */
 export function parseGoTime(text: string, digits: 0 | 6 = 0): ParsedTime {
-  const match = wellFormed.exec(text);
-  if (match === null || (digits === 6 && match[7]?.length !== 6)) {
+  const parsed = parseRfc3339(text);
+  if (parsed === undefined || (digits === 6 && parsed.fraction.length !== 6)) {
     return { error: formError(text, digits) };
   }
-  const part = (index: number) => Number(match[index] ?? 0);
-  const range = rangeError(part);
-  if (range !== undefined) {
-    return { error: `parsing time ${timeQuoted(text)}: ${range} out of range` };
+  if ('outOfRange' in parsed) {
+    return { error: `parsing time ${timeQuoted(text)}: ${parsed.outOfRange} out of range` };
   }
-  const offset = (part(9) * 60 + part(10)) * 60_000 * (match[8] === '-' ? -1 : 1);
-  const at = new Date(0);
-  at.setUTCFullYear(part(1), part(2) - 1, part(3));
-  at.setUTCHours(part(4), part(5), part(6));
-  const ms = at.getTime() - offset;
+  const { ms, fraction } = parsed;
   // Its text in UTC could not be parsed again.
   if (!(ms >= msMin && ms <= msMax)) {
     return { error: `parsing time ${timeQuoted(text)}: year outside of range [0,9999]` };
   }
-  return { ms, micros: Number((match[7] ?? '').slice(0, 6).padEnd(6, '0')) };
+  return { ms, micros: Number(fraction.slice(0, 6).padEnd(6, '0')) };
 }
 
 const msMin = Date.parse('0000-01-01T00:00:00Z');

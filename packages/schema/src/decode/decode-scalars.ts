@@ -1,6 +1,8 @@
 import {
   base64ErrorAt,
   canonicalBase64,
+  int64Max,
+  int64Min,
   isWrittenTime,
   type JsonValue,
   parseGoTime,
@@ -109,9 +111,6 @@ function numberDecoder(schema: Schema): Decoder {
     return value;
   };
 }
-
-const int64Min = -(2n ** 63n);
-const int64Max = 2n ** 63n - 1n;
 
 function isInt32(value: JsonValue): boolean {
   return typeof value === 'number' && value === (value | 0);

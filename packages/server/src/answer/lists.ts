@@ -33,7 +33,7 @@ import { jsonAhead, jsonIn } from '../registry/object-codec.ts';
 import { requestSlices } from '../request/request-state.ts';
 import type { ListRequest, ListResult } from '../watchcache/contract.ts';
 import type { Entry, EntryFilter } from '../watchcache/entry.ts';
-import { runsOfAll } from '../watchcache/reads.ts';
+import { contentOf } from '../watchcache/reads.ts';
 import { encodedTexts, messageAhead, messageOf } from './encodings.ts';
 
 /**
@@ -59,16 +59,7 @@ async function listConverted(call: ApiCall, request: ListRequest): Promise<ListR
     return filterConverted(call, { request, whole, filter });
   }
   const result = await cache.list(request);
-  return resultOf(result, await entriesIn(def, version, [...result.entries()]));
-}
-
-function resultOf(result: ListResult, entries: readonly Entry[]): ListResult {
-  return {
-    ...result,
-    count: entries.length,
-    entries: () => entries,
-    jsonPieces: (typeBytes) => runsOfAll(entries, typeBytes),
-  };
+  return { ...result, ...contentOf(await entriesIn(def, version, [...result.entries()])) };
 }
 
 /** Number of objects that are converted at a time until enough of them match. */
@@ -97,7 +88,7 @@ async function filterConverted(
   const last = position < all.length ? all[position - 1] : undefined;
   const continueToken =
     last === undefined ? undefined : tokenBehind(call, { request, whole, last });
-  return { ...resultOf(whole, entries), continueToken, remainingItemCount: undefined };
+  return { ...whole, ...contentOf(entries), continueToken, remainingItemCount: undefined };
 }
 
 function tokenBehind(

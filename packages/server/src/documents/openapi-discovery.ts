@@ -1,6 +1,6 @@
 import type { CatalogueSnapshot } from '@wheelhouse/kinds';
-import { apiVersionOf, type Dialect, type GroupVersion } from '@wheelhouse/machinery';
-import { capitalize, operationGroup } from './openapi-names.ts';
+import { apiVersionOf, capitalize, type Dialect, type GroupVersion } from '@wheelhouse/machinery';
+import { operationGroup } from './openapi-names.ts';
 import type { Route } from './openapi-routes.ts';
 
 /** A path of discovery, or of another document that is not a resource. */

@@ -2,6 +2,7 @@ import { jsonText } from '@wheelhouse/codec';
 import {
   type CatalogueSnapshot,
   type Descriptions,
+  groupOfDirectory,
   hasStructFacts,
   knownGroupVersions,
   type ResourceDef,
@@ -19,7 +20,7 @@ import {
   isBuiltIn,
   versionDiscovery,
 } from './openapi-discovery.ts';
-import { customDefinitionName, definitionName, groupOfFacts } from './openapi-names.ts';
+import { customDefinitionName, definitionName } from './openapi-names.ts';
 import { pathParametersText } from './openapi-parameters.ts';
 import { type GroupVersionKind, type Route, type RouteSchema, routesOf } from './openapi-routes.ts';
 import {
@@ -357,7 +358,9 @@ function kindsOf(
   const { groupVersion, name } = splitTypeName(typeName);
   const [facts = '', version = ''] = groupVersion.split('.');
   if (!metaKinds.has(typeName)) {
-    return [{ group: facts === 'meta' ? '' : groupOfFacts(dialect, facts), version, kind: name }];
+    return [
+      { group: facts === 'meta' ? '' : groupOfDirectory(dialect, facts), version, kind: name },
+    ];
   }
   const all = knownGroupVersions(dialect);
   const excluded = api === 'defined' ? excludedGroups.map((stem) => dialect.group(stem)) : [];

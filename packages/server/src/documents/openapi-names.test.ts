@@ -3,8 +3,6 @@ import { expect, test } from 'vitest';
 import {
   customDefinitionName,
   definitionName,
-  factsOfGroup,
-  groupOfFacts,
   operationGroup,
 } from './openapi-names.ts';
 
@@ -27,13 +25,6 @@ test.each([
 
 test('API-12: the name of a custom kind begins with its reversed group', () => {
   expect(customDefinitionName('stable.example.com', 'v1', 'Tab')).toBe('com.example.stable.v1.Tab');
-});
-
-test('API-12: groups map to the directories of their tables and back', () => {
-  const group = groupOfFacts(dialect, 'rbac');
-  expect(group).toBe('rbac.authorization.k8s.io');
-  expect(factsOfGroup(dialect, group)).toBe('rbac');
-  expect(factsOfGroup(dialect, 'example.com')).toBeUndefined();
 });
 
 test.each([

@@ -1,5 +1,4 @@
-import { groupStems } from '@wheelhouse/kinds';
-import type { Dialect } from '@wheelhouse/machinery';
+import { capitalize, type Dialect } from '@wheelhouse/machinery';
 
 /** The packages of types that are not in `api.<group>`. */
 const packages: readonly (readonly [start: string, place: string])[] = [
@@ -34,26 +33,10 @@ export function customDefinitionName(group: string, version: string, kind: strin
   return `${reverseDomain(group)}.${version}.${kind}`;
 }
 
-/** The group of a directory of the tables: `rbac` -> `rbac.authorization.k8s.io`. */
-export function groupOfFacts(dialect: Dialect, facts: string): string {
-  return dialect.group(groupStems[facts] ?? facts);
-}
-
-/** The directory of a group in the tables; undefined for a custom group. */
-export function factsOfGroup(dialect: Dialect, group: string): string | undefined {
-  const entry = Object.entries(groupStems).find(([, stem]) => dialect.group(stem) === group);
-  return entry?.[0];
-}
-
 /** A group in operation IDs: `rbac.authorization.k8s.io` -> `RbacAuthorization`, core -> `Core`. */
 export function operationGroup(dialect: Dialect, group: string): string {
   if (group === '') return 'Core';
   const suffix = `.${dialect.groupSuffix}`;
   const stem = group.endsWith(suffix) ? group.slice(0, -suffix.length) : group;
   return stem.split(/[.-]/).map(capitalize).join('');
-}
-
-/** The word with its first letter in upper case. */
-export function capitalize(word: string): string {
-  return word.slice(0, 1).toUpperCase() + word.slice(1);
 }

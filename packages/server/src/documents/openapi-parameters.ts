@@ -1,7 +1,6 @@
 import { jsonText } from '@wheelhouse/codec';
-import { hasStructFacts } from '@wheelhouse/kinds';
+import { directoryOfGroup, hasStructFacts } from '@wheelhouse/kinds';
 import type { Dialect, JsonObject } from '@wheelhouse/machinery';
-import { factsOfGroup } from './openapi-names.ts';
 
 /** Values of `x-kubernetes-action`. */
 export type RouteAction =
@@ -173,7 +172,7 @@ export function subresourceTypeName(
   dialect: Dialect,
   kind: { readonly group: string; readonly version: string; readonly kind: string },
 ): string | undefined {
-  const facts = factsOfGroup(dialect, kind.group);
+  const facts = directoryOfGroup(dialect, kind.group);
   const typeName = `${facts}.${kind.version}.${kind.kind}`;
   return facts === undefined || !hasStructFacts(typeName) ? undefined : typeName;
 }

@@ -4,8 +4,8 @@ import {
   subresourcesOf,
   type VersionDef,
 } from '@wheelhouse/kinds';
-import type { Dialect } from '@wheelhouse/machinery';
-import { capitalize, operationGroup } from './openapi-names.ts';
+import { capitalize, type Dialect } from '@wheelhouse/machinery';
+import { operationGroup } from './openapi-names.ts';
 import type { ParameterName } from './openapi-parameters.ts';
 import {
   optionParameters,

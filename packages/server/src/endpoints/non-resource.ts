@@ -1,6 +1,7 @@
 import { encodeJsonSteps } from '@wheelhouse/codec';
-import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
+import { type CatalogueSnapshot, versionNamed } from '@wheelhouse/kinds';
 import {
+  apiVersionOf,
   type BodyPiece,
   type Clock,
   type JsonObject,
@@ -87,9 +88,10 @@ async function sendPlain(call: AuthorizedCall, plain: PlainAnswer): Promise<void
 /** Whether a document is about built-in kinds and not a list of versions in a named group. */
 function isRouted(path: string, { builtins }: CatalogueSnapshot): boolean {
   const [root, group, version] = path.replace(/^\/|\/$/g, '').split('/');
-  const isServed = (def: ResourceDef) =>
-    def.group === group && def.versions.some((versionDef) => versionDef.version === version);
-  return root === 'api' || (version !== undefined && builtins.some(isServed));
+  if (root === 'api') return true;
+  if (group === undefined || version === undefined) return false;
+  const apiVersion = apiVersionOf({ group, version });
+  return builtins.some((def) => versionNamed(def, apiVersion) !== undefined);
 }
 
 /** Answers `/` with all paths: groups, versions, documents, and aggregated servers (API-11). */

@@ -187,6 +187,15 @@ export interface ClientCertificate {
   readonly keyPem: string;
 }
 
+/** Like `readKeyPair`, under the names that Node's servers and clients use for the parts. */
+export function readTlsPair(files: { readonly certFile: string; readonly keyFile: string }): {
+  readonly certificate: string;
+  readonly key: string;
+} {
+  const { certificatePem, keyPem } = readKeyPair(files);
+  return { certificate: certificatePem, key: keyPem };
+}
+
 /** Reads a certificate and its key. Throws an error that names the file when they do not match. */
 export function readKeyPair(files: {
   readonly certFile: string;

@@ -7,7 +7,7 @@ import {
   gateTable,
   releaseName,
 } from '@wheelhouse/kinds';
-import { booleanFlag, errorText } from '@wheelhouse/machinery';
+import { booleanFlag, cut, errorText } from '@wheelhouse/machinery';
 import { FlagError } from './flags.ts';
 
 /** Why a gate has no effect here, as `--help` reports it. */
@@ -134,11 +134,11 @@ export function readFeatureGates(
 }
 
 function settingOf(pair: string): { name: string; value: boolean } {
-  const equals = pair.indexOf('=');
-  const name = withoutComponent((equals < 0 ? pair : pair.slice(0, equals)).trim());
-  if (equals < 0) throw new FlagError(`missing bool value for ${name}`);
+  const [key, value] = cut(pair, '=');
+  const name = withoutComponent(key.trim());
+  if (value === undefined) throw new FlagError(`missing bool value for ${name}`);
   if (!Object.hasOwn(gateTable, name)) throw new FlagError(`unrecognized feature gate: ${name}`);
-  return { name, value: booleanOf(name, pair.slice(equals + 1).trim()) };
+  return { name, value: booleanOf(name, value.trim()) };
 }
 
 /** The component that a gate may name explicitly. */

@@ -6,6 +6,7 @@
 
 import {
   booleanFlag,
+  cut,
   FlagError,
   type FlagForm,
   formatIpAddress,
@@ -302,9 +303,8 @@ function floatFlag(text: string): string {
 
 /** `a=b`, where b may contain anything; `a` alone means `a=true`. */
 function pairOf(item: string): [string, string] {
-  const equals = item.indexOf('=');
-  if (equals < 0) return [item.trim(), 'true'];
-  return [item.slice(0, equals).trim(), item.slice(equals + 1).trim()];
+  const [name, value = 'true'] = cut(item, '=');
+  return [name.trim(), value.trim()];
 }
 
 /** Flags of one group that `--help` shows consecutively. */

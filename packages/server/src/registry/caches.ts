@@ -9,7 +9,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { ListResult, ResourceCache } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';
-import { runsOfAll } from '../watchcache/reads.ts';
+import { contentOf } from '../watchcache/reads.ts';
 import { convertedKind } from './conversion/converted-kinds.ts';
 import { dryEntry, encodeStored, indexOf } from './object-codec.ts';
 
@@ -193,9 +193,7 @@ function resultOf(entries: readonly Entry[]): ListResult {
     revision: 0,
     continueToken: undefined,
     remainingItemCount: undefined,
-    count: entries.length,
-    entries: () => entries,
-    jsonPieces: (typeBytes) => runsOfAll(entries, typeBytes),
+    ...contentOf(entries),
   };
 }
 

@@ -1,8 +1,8 @@
-import { type FieldError, invalid, invalidObject, notFound } from '@wheelhouse/machinery';
+import { type FieldError, invalid, invalidObject } from '@wheelhouse/machinery';
 import { CorruptObjectError, storing } from '../watchcache/store-errors.ts';
 import type { DeletePlan, Written } from './contract.ts';
 import { objectKey } from './object-codec.ts';
-import { groupResourceOf, type Registry } from './registry.ts';
+import { existingEntry, groupResourceOf, type Registry } from './registry.ts';
 import { write } from './write.ts';
 
 /** Maximum number of lost races before the deletion fails. */
@@ -19,7 +19,7 @@ export async function deleteUnreadable(
   option: string,
 ): Promise<Written | undefined> {
   const { target } = plan;
-  if (!(await isUnreadable(() => readObject(registry, plan)))) {
+  if (!(await isUnreadable(() => existingEntry(registry, target)))) {
     const why =
       'is exclusively used to delete corrupt object(s), try again by removing this option';
     throw refused(plan, invalid(option, true, why));
@@ -40,13 +40,7 @@ export async function deleteUnreadable(
   throw new Error(`${key} changes all the time`);
 }
 
-async function readObject(registry: Registry, { target }: DeletePlan): Promise<void> {
-  const key = objectKey(target.namespace, target.name);
-  const entry = await registry.caches.of(target.def).get(key, undefined);
-  if (entry === undefined) throw notFound(groupResourceOf(target.def), target.name);
-}
-
-async function isUnreadable(work: () => Promise<void>): Promise<boolean> {
+async function isUnreadable(work: () => Promise<unknown>): Promise<boolean> {
   try {
     await work();
     return false;

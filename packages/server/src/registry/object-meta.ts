@@ -22,6 +22,7 @@ import {
   runAtPace,
   runInSlices,
   type StatusError,
+  uint64Max,
   validateObjectMeta,
   validateObjectMetaUpdate,
 } from '@wheelhouse/machinery';
@@ -230,8 +231,6 @@ export function checkResourceVersion(target: Target, object: ApiObject, current:
     throw conflict(groupResourceOf(target.def), target.name, modifiedMessage);
   }
 }
-
-const uint64Max = 2n ** 64n - 1n;
 
 /** Throws 422 for a malformed resourceVersion, whether or not the object exists. */
 export function checkReadable(target: Target, object: ApiObject): void {

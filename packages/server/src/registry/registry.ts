@@ -4,13 +4,15 @@ import {
   type Clock,
   type GroupKind,
   type GroupResource,
+  notFound,
   pendingPromise,
   waitAtMost,
 } from '@wheelhouse/machinery';
 import type { Store } from '@wheelhouse/store';
+import type { Entry } from '../watchcache/entry.ts';
 import type { CachePool } from './caches.ts';
-import type { AdmissionPort, FieldManagerPort, WriteContext } from './contract.ts';
-import type { DecodedObjects } from './object-codec.ts';
+import type { AdmissionPort, FieldManagerPort, Target, WriteContext } from './contract.ts';
+import { type DecodedObjects, objectKey } from './object-codec.ts';
 import { internalPermit } from './permit.ts';
 
 /** Dependencies of reads and writes; created once per server. */
@@ -106,3 +108,11 @@ export const serverContext: WriteContext = {
   expired: () => false,
   origin: 'server',
 };
+
+/** Resolves with the newest entry of a target. Rejects with 404 if it does not exist. */
+export async function existingEntry(registry: Registry, target: Target): Promise<Entry> {
+  const key = objectKey(target.namespace, target.name);
+  const entry = await registry.caches.of(target.def).get(key, undefined);
+  if (entry === undefined) throw notFound(groupResourceOf(target.def), target.name);
+  return entry;
+}

@@ -4,6 +4,7 @@ import {
   type Dialect,
   type FieldError,
   forbiddenField,
+  int64Max,
   invalid,
   invalidObject,
   isObject,
@@ -340,8 +341,6 @@ export function requestTimeMs(query: URLSearchParams, maxMs: number): number {
   }
   return duration > 0n ? Math.min(Number(duration) / 1e6, maxMs) : maxMs;
 }
-
-const int64Max = 2n ** 63n - 1n;
 
 /**
  * An integer parameter; undefined when it is absent. Throws 400 in the wording of Go's parser.

@@ -238,10 +238,8 @@ function filteredResult(
     revision: source.revision,
     continueToken: more ? tokenAfter(source, { request, position: position - 1 }) : undefined,
     remainingItemCount: undefined,
-    count: matching.length,
     examined: position - range.from,
-    entries: () => matching,
-    jsonPieces: (typeBytes) => runsOfAll(matching, typeBytes),
+    ...contentOf(matching),
   };
 }
 
@@ -342,6 +340,17 @@ export function* runsOf(options: Entries): Generator<EntryRun> {
 /** Divides all items of a list into runs; for the parameters see `ListResult.jsonPieces`. */
 export function runsOfAll(entries: readonly Entry[], typeBytes: number): Generator<EntryRun> {
   return runsOf({ entries, from: 0, to: entries.length, endsWithComma: false, typeBytes });
+}
+
+/** The part of a result that consists of these entries, in their order. */
+export function contentOf(
+  entries: readonly Entry[],
+): Pick<ListResult, 'count' | 'entries' | 'jsonPieces'> {
+  return {
+    count: entries.length,
+    entries: () => entries,
+    jsonPieces: (typeBytes) => runsOfAll(entries, typeBytes),
+  };
 }
 
 /**

@@ -1,4 +1,5 @@
 import {
+  firstIndex,
   MapOwner,
   type OrderedMap,
   orderedMapDelete,
@@ -140,14 +141,12 @@ export class ChangeWindow {
   /** Position of the first change after `revision`; undefined if it may have been dropped. */
   positionAfter(revision: Revision): number | undefined {
     if (revision < this.#floor) return undefined;
-    let low = this.#head;
-    let high = this.#changes.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((this.#changes[middle]?.revision ?? 0) <= revision) low = middle + 1;
-      else high = middle;
-    }
-    return this.#origin + low;
+    const changes = this.#changes;
+    const first = firstIndex(
+      { from: this.#head, to: changes.length },
+      (index) => (changes[index]?.revision ?? 0) <= revision,
+    );
+    return this.#origin + first;
   }
 
   /** The state at a revision; undefined if it is older than the floor. */

@@ -1,5 +1,6 @@
 import {
   emptyOrderedMap,
+  firstIndex,
   type OrderedMap,
   orderedMapDelete,
   orderedMapGet,
@@ -222,14 +223,11 @@ export class LogIndex {
 
   /** Index of the first write after a revision. */
   #recentAfter(revision: Revision): number {
-    let low = this.#recentFrom;
-    let high = this.#recent.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((this.#recent[middle]?.revision ?? 0) <= revision) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    const recent = this.#recent;
+    return firstIndex(
+      { from: this.#recentFrom, to: recent.length },
+      (index) => (recent[index]?.revision ?? 0) <= revision,
+    );
   }
 
   #dropOlder(place: Place): void {

@@ -18,6 +18,7 @@ import {
   lastAppliedName,
   managerFlag,
   objectPath,
+  retryConflicts,
   validateFlag,
   warnIfDeleting,
   withNamespace,
@@ -205,8 +206,8 @@ async function moveOwnership(
   { object, path }: { readonly object: JsonObject; readonly path: FieldPath },
 ): Promise<JsonObject | undefined> {
   const from = ownersOf(managedFields(object), { operation: 'Update', path });
-  let live = object;
-  for (let attempt = 1; ; attempt += 1) {
+  return retryConflicts(patchesMax, async (attempt) => {
+    const live = attempt === 1 ? object : await session.client.get(url);
     const owners = upgradeOwners(managedFields(live), { from, to: manager });
     if (owners === undefined) return undefined;
     const version = textAt(live, 'metadata', 'resourceVersion');
@@ -215,21 +216,15 @@ async function moveOwnership(
       { op: 'replace', path: '/metadata/managedFields', value: owners },
       { op: 'replace', path: '/metadata/resourceVersion', value: version },
     ];
-    try {
-      const answer = await session.client.send({
-        method: 'PATCH',
-        path: url,
-        query: { ...writeQuery(session), fieldManager: manager },
-        contentType: 'application/json-patch+json',
-        body,
-      });
-      return answer.object;
-    } catch (error) {
-      const isConflict = error instanceof ApiError && error.reason === 'Conflict';
-      if (!isConflict || attempt === patchesMax) throw error;
-    }
-    live = await session.client.get(url);
-  }
+    const answer = await session.client.send({
+      method: 'PATCH',
+      path: url,
+      query: { ...writeQuery(session), fieldManager: manager },
+      contentType: 'application/json-patch+json',
+      body,
+    });
+    return answer.object;
+  });
 }
 
 const managedFields = (object: JsonObject) => valueAt(object, 'metadata', 'managedFields');

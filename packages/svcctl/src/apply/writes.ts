@@ -3,6 +3,7 @@ import { ApiError, type ApiResource, resourcePath } from '@wheelhouse/client';
 import { booleanOf, type JsonObject, pathSegment, setMember } from '@wheelhouse/machinery';
 import { checkRawPath } from '../argument-values.ts';
 import type { CommandFlag } from '../command.ts';
+import { rootOf } from '../errors.ts';
 import type { FlagSpec } from '../flags.ts';
 import { CliError, PlainCliError } from '../io.ts';
 import { nameOf, namespaceOf, objectAt, textAt, valueAt } from '../objects.ts';
@@ -261,4 +262,26 @@ export function rawConflicts({ flags }: Session): readonly (string | false)[] {
     flags.boolean('recursive') && '--raw and --recursive are mutually exclusive',
     (flags.text('output') ?? '') !== '' && '--raw and --output are mutually exclusive',
   ];
+}
+
+/** Whether the server reports that another write came first (409 `Conflict`). */
+export const isConflict = (error: unknown): boolean =>
+  error instanceof ApiError && error.reason === 'Conflict';
+
+/**
+ * Does work that reads an object and writes it, and repeats it after conflicts with other writers.
+ * Rejects with the error of the last attempt, and with any other error at once.
+ * @param attemptsMax maximum number of attempts
+ */
+export async function retryConflicts<Result>(
+  attemptsMax: number,
+  work: (attempt: number) => Promise<Result>,
+): Promise<Result> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await work(attempt);
+    } catch (error) {
+      if (!isConflict(rootOf(error)) || attempt === attemptsMax) throw error;
+    }
+  }
 }

@@ -2,17 +2,18 @@ import { randomInt } from 'node:crypto';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { ApiError, type ApiResource, toYaml } from '@wheelhouse/client';
+import { type ApiResource, toYaml } from '@wheelhouse/client';
 import { type JsonObject, setMember, systemErrorCode } from '@wheelhouse/machinery';
 import { previewApply } from '../apply/client-side-apply.ts';
 import { allowedKinds, findLeftovers, pruneFlags } from '../apply/prune.ts';
 import { applyFlags, applyOnServer, isClientSide, managerOf } from '../apply/server-side-apply.ts';
-import { getOrUndefined, objectPath, warnIfDeleting } from '../apply/writes.ts';
+import { getOrUndefined, objectPath, retryConflicts, warnIfDeleting } from '../apply/writes.ts';
 import type { Command } from '../command.ts';
-import { describeError, NoMatchError, rootOf } from '../errors.ts';
+import { describeError, NoMatchError } from '../errors.ts';
 import { CliError, throwFirst, usageError } from '../io.ts';
 import { loadManifests, type Manifest } from '../manifests.ts';
 import { nameOf, namespaceOf, objectAt } from '../objects.ts';
+import { withoutManagedFields } from '../output/output.ts';
 import { resourceOfObject } from '../selection.ts';
 import type { Session } from '../session.ts';
 
@@ -146,21 +147,15 @@ async function applyVersions(
   });
   const livePath = objectPath(session, { resource, object });
   const manager = await managerOf(session);
-  for (let attempt = 1; ; attempt += 1) {
+  return retryConflicts(attemptsMax, async (attempt) => {
     const current = await getOrUndefined(session, livePath);
     const isLocked = attempt < attemptsMax;
-    try {
-      const after = isClientSide(session)
-        ? await previewApply(session, manifest, { manager, live: current, isLocked })
-        : await applyOnServer(session, { object, dryRun: true });
-      if (current !== undefined) warnIfDeleting(session, current);
-      return { resource, current, after };
-    } catch (error) {
-      const root = rootOf(error);
-      const isConflict = root instanceof ApiError && root.reason === 'Conflict';
-      if (!isConflict || attempt === attemptsMax) throw error;
-    }
-  }
+    const after = isClientSide(session)
+      ? await previewApply(session, manifest, { manager, live: current, isLocked })
+      : await applyOnServer(session, { object, dryRun: true });
+    if (current !== undefined) warnIfDeleting(session, current);
+    return { resource, current, after };
+  });
 }
 
 /** Characters of arguments in KUBECTL_EXTERNAL_DIFF; others are ignored, as in kubectl. */
@@ -204,11 +199,6 @@ function preparedForDiff(session: Session, versions: Versions): Versions {
   const { current, after } = versions.after.kind === 'Secret' ? maskSecrets(versions) : versions;
   if (session.flags.boolean('show-managed-fields')) return { current, after };
   return { current: current && withoutManagedFields(current), after: withoutManagedFields(after) };
-}
-
-function withoutManagedFields(object: JsonObject): JsonObject {
-  const { managedFields: _, ...metadata } = objectAt(object, 'metadata');
-  return { ...object, metadata };
 }
 
 /** Replaces the values of a Secret by whether they change. */

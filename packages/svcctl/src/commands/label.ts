@@ -1,4 +1,5 @@
 import {
+  cut,
   type JsonObject,
   labelValue,
   member,
@@ -183,14 +184,13 @@ function parseChanges(pairs: readonly string[], { map }: Subject): Changes {
   const set = new Map<string, string>();
   const remove: string[] = [];
   for (const pair of pairs) {
-    const equals = pair.indexOf('=');
-    if (equals < 0) {
+    const [key, value] = cut(pair, '=');
+    if (value === undefined) {
       remove.push(pair.slice(0, -1));
       continue;
     }
-    const value = pair.slice(equals + 1);
     if (map === 'labels') checkLabel(pair, value);
-    set.set(pair.slice(0, equals), value);
+    set.set(key, value);
   }
   if (map === 'labels' && remove.some((key) => set.has(key))) {
     throw new CliError('can not both modify and remove a label in the same command');

@@ -9,6 +9,7 @@ import {
   lastAppliedName,
   managerFlag,
   resourceVersionFlag,
+  retryConflicts,
   withLastApplied,
   withNamespace,
 } from '../apply/writes.ts';
@@ -276,18 +277,12 @@ async function scale(session: Session, path: string, replicas: number): Promise<
     await session.client.send({ method: 'PATCH', path, query, contentType, body });
     return;
   }
-  for (let attempt = 1; ; attempt += 1) {
+  await retryConflicts(attemptsMax, async () => {
     const before = await session.client.get(path);
     checkPreconditions(before, { current, version });
     const body = { ...before, spec: { ...objectAt(before, 'spec'), replicas } };
-    try {
-      await session.client.send({ method: 'PUT', path, query, body });
-      return;
-    } catch (error) {
-      const isConflict = error instanceof ApiError && error.reason === 'Conflict';
-      if (!isConflict || attempt === attemptsMax) throw error;
-    }
-  }
+    await session.client.send({ method: 'PUT', path, query, body });
+  });
 }
 
 function checkPreconditions(

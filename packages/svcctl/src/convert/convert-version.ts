@@ -1,7 +1,7 @@
 import {
   builtinKinds,
+  directoryOfGroup,
   fromStorage,
-  groupStems,
   kindsOfAllReleases,
   type ResourceDef,
   toStorage,
@@ -108,6 +108,5 @@ function decodeAs(object: ApiObject, { version }: BuiltinKind): JsonObject {
 /** The name of a kind in error messages, without its version: `apps.Deployment`. */
 function internalName(dialect: Dialect, { def }: BuiltinKind): string {
   const { group } = parseApiVersion(def.storage.apiVersion) ?? { group: '' };
-  const entry = Object.entries(groupStems).find(([, stem]) => dialect.group(stem) === group);
-  return `${entry?.[0] ?? group}.${def.kind}`;
+  return `${directoryOfGroup(dialect, group) ?? group}.${def.kind}`;
 }

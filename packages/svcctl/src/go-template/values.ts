@@ -139,10 +139,10 @@ function formatFloat(value: number, verb: Verb): string | undefined {
   const size = Math.abs(value);
   const digits = verb.precision ?? 6;
   const shown = ((): string | undefined => {
-    if (!Number.isFinite(value)) return formatShortFloat(size);
+    if (!Number.isFinite(value)) return goFloat(size);
     switch (verb.letter) {
       case 'v':
-        return formatShortFloat(size);
+        return goFloat(size);
       case 'f':
       case 'F':
         return size.toFixed(Math.min(digits, 100));
@@ -294,14 +294,7 @@ export const formatJson = (value: JsonValue): string =>
 /** Formats a value like Go's `%v`. */
 export function formatPlain({ kind, value }: GoValue): string {
   if (kind === 'none' || kind === 'nil') return '<nil>';
-  return kind === 'float64' ? formatShortFloat(Number(value)) : formatJson(value);
-}
-
-/** Formats a number like Go's `%v`, with the fewest digits that identify it. */
-function formatShortFloat(value: number): string {
-  if (Number.isNaN(value)) return 'NaN';
-  if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
-  return goFloat(value);
+  return kind === 'float64' ? goFloat(Number(value)) : formatJson(value);
 }
 
 /** An exponent with a sign and at least two digits. */

@@ -1,5 +1,5 @@
 import { toYaml } from '@wheelhouse/client';
-import { goSyntax, isObject, type JsonObject, type JsonPath } from '@wheelhouse/machinery';
+import { cut, goSyntax, isObject, type JsonObject, type JsonPath } from '@wheelhouse/machinery';
 import type { CommandFlag } from '../command.ts';
 import type { FlagSpec } from '../flags.ts';
 import { runGoTemplate, TemplateRunError } from '../go-template/exec.ts';
@@ -140,9 +140,8 @@ function templatePrinter(
   options: { readonly format: string; readonly rows: boolean; readonly template: string },
 ): Printer {
   const { format, rows } = options;
-  const equals = options.template === '' ? format.indexOf('=') : -1;
-  const name = equals < 0 ? format : format.slice(0, equals);
-  const value = equals < 0 ? options.template : format.slice(equals + 1);
+  const [name, inline] = options.template === '' ? cut(format, '=') : [format];
+  const value = inline ?? options.template;
   const allowed = [...(rows ? rowFormats : []), ...objectFormats].sort();
   const isSupported = allowed.includes(name) && !['json', 'yaml', 'name', 'wide'].includes(name);
   if (!isSupported) {

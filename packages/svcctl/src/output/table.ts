@@ -1,7 +1,7 @@
+import { age } from '@wheelhouse/kinds';
 import {
   acceptedMetaGroups,
   goPlain,
-  humanDuration,
   isObject,
   type JsonObject,
   type JsonValue,
@@ -47,13 +47,11 @@ function plainTable(body: JsonObject, nowMs: number): ObjectTable {
       { name: 'Name', priority: 0 },
       { name: 'Age', priority: 0 },
     ],
-    rows: objects.map((object) => ({ object, cells: [nameOf(object), ageOf(object, nowMs)] })),
+    rows: objects.map((object) => ({
+      object,
+      cells: [nameOf(object), age(textAt(object, 'metadata', 'creationTimestamp'), nowMs)],
+    })),
   };
-}
-
-function ageOf(object: JsonObject, nowMs: number): string {
-  const created = Date.parse(textAt(object, 'metadata', 'creationTimestamp'));
-  return Number.isNaN(created) ? '<unknown>' : humanDuration(nowMs - created);
 }
 
 /** The flag that omits headings. */

@@ -10,9 +10,12 @@ import {
   type ResourceDef,
   releaseName,
   type VersionDef,
+  versionNamed,
 } from '@wheelhouse/kinds';
 import {
+  apiVersionOf,
   booleanFlag,
+  cut,
   type Dialect,
   type DialectName,
   dialectNames,
@@ -146,11 +149,10 @@ function checkNames(defs: readonly ResourceDef[], { config, dialect }: Configura
   const keys = [...config.keys()].filter((key) => !wholeKeys.has(key));
   const named = keys.map((key) => key.split('/') as [string, string]);
   const own = (group: string, version?: string): boolean =>
-    defs.some(
-      (def) =>
-        def.group === group &&
-        (version === undefined ||
-          def.versions.some((versionDef) => versionDef.version === version)),
+    defs.some((def) =>
+      version === undefined
+        ? def.group === group
+        : versionNamed(def, apiVersionOf({ group, version })) !== undefined,
     );
   const unknown = named
     .map(([group]) => group)
@@ -220,9 +222,9 @@ const emulationChoices: readonly string[] = [
 function readEmulatedVersion(items: readonly string[]): number | undefined {
   let found: { readonly text: string; readonly minor: number } | undefined;
   for (const item of items) {
-    const equals = item.indexOf('=');
-    const name = equals < 0 ? component : item.slice(0, equals).trim();
-    const text = item.slice(equals + 1).trim();
+    const [first, second] = cut(item, '=');
+    const name = second === undefined ? component : first.trim();
+    const text = (second ?? first).trim();
     if (name !== component) throw new FlagError(`component not registered: ${name}`);
     const minor = minorOf(text);
     if (found !== undefined) {

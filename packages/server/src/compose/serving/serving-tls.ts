@@ -11,7 +11,7 @@ import {
   followCertificates,
   type ReloadedFile,
   readConfigurationFile,
-  readKeyPair,
+  readTlsPair,
   writeFileAtomically,
 } from '../../files/followed-files.ts';
 import { type IssuedCertificate, issueCertificate } from '../../serving/generated-certificates.ts';
@@ -100,7 +100,7 @@ export function openServingTls(config: ServerConfig): OpenServingTls {
     return { read, texts: files.map((file) => ({ file, text: readConfigurationFile(file) })) };
   });
   const { caPem, ...pair } =
-    'certFile' in source ? { ...readPair(source), caPem: undefined } : ownPair(config, source);
+    'certFile' in source ? { ...readTlsPair(source), caPem: undefined } : ownPair(config, source);
   let contents: Contents = {
     pair,
     named: (named ?? []).map(readNamedPair),
@@ -143,7 +143,7 @@ function fileGroups(config: ServerConfig): readonly FileGroup[] {
     list.map((before, index) => (index === at ? item : before));
   const serving =
     tls !== 'plaintext' && 'certFile' in tls
-      ? [{ files: [tls.certFile, tls.keyFile], read: () => ({ pair: readPair(tls) }) }]
+      ? [{ files: [tls.certFile, tls.keyFile], read: () => ({ pair: readTlsPair(tls) }) }]
       : [];
   const named = (secure?.named ?? []).map((files, at) => ({
     files: [files.certFile, files.keyFile],
@@ -156,13 +156,6 @@ function fileGroups(config: ServerConfig): readonly FileGroup[] {
     }),
   }));
   return [...serving, ...named, ...bundles];
-}
-
-type SuppliedFiles = { readonly certFile: string; readonly keyFile: string };
-
-function readPair(files: SuppliedFiles) {
-  const { certificatePem, keyPem } = readKeyPair(files);
-  return { certificate: certificatePem, key: keyPem };
 }
 
 /** Names and addresses by which clients in the cluster reach the server's own Service. */

@@ -19,7 +19,7 @@ import {
   type SharedReservations,
   sharedReservations,
 } from '../../admission/quota/quota-ledger.ts';
-import { readKeyPair } from '../../files/followed-files.ts';
+import { readTlsPair } from '../../files/followed-files.ts';
 import { boundedCheck } from '../../observe/health.ts';
 import type { StoreSpace } from '../../observe/store-metrics.ts';
 import { throwStatusOf } from '../../watchcache/store-errors.ts';
@@ -210,14 +210,10 @@ function numberClaims(claims: EtcdClaims, clock: Clock): NumberClaims {
  * The current key pair of the files; the previous one while they do not match. Throws at the start.
  */
 function renewedPair(files: { certFile: string; keyFile: string }, logger: Logger) {
-  const read = () => {
-    const { certificatePem, keyPem } = readKeyPair(files);
-    return { certificate: certificatePem, key: keyPem };
-  };
-  let pair = read();
+  let pair = readTlsPair(files);
   return () => {
     try {
-      pair = read();
+      pair = readTlsPair(files);
     } catch (error) {
       logger.warn('cannot reload the certificate for etcd', { error: String(error) });
     }

@@ -7,7 +7,7 @@ import {
   TooManyValues,
   YamlError,
 } from '@wheelhouse/codec';
-import { apiVersionIn, schemaOf, schemaOfKind } from '@wheelhouse/kinds';
+import { apiVersionIn, schemaOf, schemaOfKind, versionNamed } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   badRequest,
@@ -364,10 +364,7 @@ export function misfitKind(
   const scheme = schemeOf(context.dialect, target.def.group);
   const ofVersion = context.catalogue
     .snapshot()
-    .builtins.filter(
-      (def) =>
-        def.group === group && def.versions.some((versionDef) => versionDef.version === version),
-    );
+    .builtins.filter((def) => versionNamed(def, apiVersion) !== undefined);
   const isList = kind === 'List' && group === '';
   const isServed = isList || ofVersion.some((def) => [def.kind, def.listKind].includes(kind));
   const isInVersion = isServed || kindsOfAllVersions.has(kind) || hasSchema(call, stated);

@@ -12,16 +12,15 @@ import {
   type JsonObject,
   type LabelSelector,
   modifiedMessage,
-  notFound,
   StatusError,
   selects,
 } from '@wheelhouse/machinery';
 import { sendValue, successStatus } from '../../answer/respond.ts';
 import type { DeleteRequestOptions, WriteContext } from '../../registry/contract.ts';
 import { checkPreconditions } from '../../registry/deletion.ts';
-import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import { decodeEntry } from '../../registry/object-codec.ts';
 import { consequentPermit } from '../../registry/permit.ts';
-import { groupResourceOf } from '../../registry/registry.ts';
+import { existingEntry, groupResourceOf } from '../../registry/registry.ts';
 import { write } from '../../registry/write.ts';
 import { parseDeleteOptions, type WriteOptions } from '../../request/options.ts';
 import type { Entry } from '../../watchcache/entry.ts';
@@ -57,7 +56,7 @@ export async function evictionEndpoint(call: ApiCall): Promise<void> {
   if (admitted !== undefined && options.dryRun) propagateDryRun(admitted);
   await admission.validate();
   // A missing pod is reported before invalid delete options.
-  await readPod(call);
+  await existingEntry(call.context.registry, call.target);
   const removal = parseDeleteOptions(new URLSearchParams(), context.dialect, withoutType(admitted));
   const writing = writeContext(call, { ...options, dryRun: options.dryRun || removal.dryRun });
   await evict(call, { options: removal, context: writing });
@@ -100,7 +99,7 @@ function checkOptions(
 async function evict(call: ApiCall, removal: Removal): Promise<void> {
   const isPinned = removal.options.preconditions?.resourceVersion !== undefined;
   for (let attempt = 1; ; attempt += 1) {
-    const entry = await readPod(call);
+    const entry = await existingEntry(call.context.registry, call.target);
     const pod = decodeEntry(entry);
     if (!disturbsNobody(pod)) return evictCounted(call, removal, entry);
     try {
@@ -130,13 +129,6 @@ async function evictCounted(call: ApiCall, removal: Removal, entry: Entry): Prom
 }
 
 const isConflict = (error: unknown) => error instanceof StatusError && error.reason === 'Conflict';
-
-async function readPod({ context, target }: ApiCall): Promise<Entry> {
-  const key = objectKey(target.namespace, target.name);
-  const entry = await context.registry.caches.of(target.def).get(key, undefined);
-  if (entry === undefined) throw notFound(groupResourceOf(target.def), target.name);
-  return entry;
-}
 
 /** Restricts the deletion to the checked version of the pod, unless the client stated one. */
 function pinned(removal: Removal, { revision }: Entry): Removal {

@@ -19,7 +19,7 @@ import {
 import { resolved } from '@wheelhouse/schema';
 import { answerHeaders } from '../../answer/respond.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import { groupResourceOf } from '../../registry/registry.ts';
+import { existingEntry, groupResourceOf } from '../../registry/registry.ts';
 import {
   isTrue,
   optionalInteger,
@@ -125,10 +125,7 @@ function queryText(params: URLSearchParams): string {
 }
 
 async function podSpec({ context, target }: ApiCall): Promise<JsonObject> {
-  const key = objectKey(target.namespace, target.name);
-  const entry = await context.registry.caches.of(target.def).get(key, undefined);
-  if (entry === undefined) throw notFound(groupResourceOf(target.def), target.name);
-  const { spec } = decodeEntry(entry);
+  const { spec } = decodeEntry(await existingEntry(context.registry, target));
   return objectOf(spec);
 }
 

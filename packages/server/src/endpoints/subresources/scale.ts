@@ -1,14 +1,15 @@
 import {
   apiVersionIn,
-  at,
   integerProblem,
   type ResourceDef,
   type ScaleBehavior,
   type ScalePaths,
   scale as scaleKind,
   selectorText,
+  stepsOf,
   type VersionDef,
   validateScale,
+  valueAt,
 } from '@wheelhouse/kinds';
 import {
   type ApiObject,
@@ -60,10 +61,6 @@ function scaleFormOf({ def }: Target, version: VersionDef): ScaleForm | undefine
   const scalePaths = version.scale ?? paths;
   return scalePaths === undefined ? undefined : { ...scalePaths, selector };
 }
-
-const stepsOf = (path: string) => path.replace(/^\./, '').split('.');
-
-const valueAt = (object: JsonObject, path: string) => at(object, ...stepsOf(path));
 
 function integerAt(object: JsonObject, path: string): number | undefined {
   const value = valueAt(object, path);

@@ -17,7 +17,7 @@ import {
 import { sendUnstored } from '../../answer/respond.ts';
 import type { BoundObject } from '../../gates/authn/contract.ts';
 import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import { groupResourceOf } from '../../registry/registry.ts';
+import { existingEntry } from '../../registry/registry.ts';
 import type { Entry } from '../../watchcache/entry.ts';
 import { recordFields, virtualAdmission, virtualRequest } from '../body/virtual-body.ts';
 import type { ApiCall } from '../call.ts';
@@ -41,9 +41,7 @@ export async function tokenRequestEndpoint(call: ApiCall): Promise<void> {
   const admission = virtualAdmission(call, { object, options });
   await admission.mutate();
   checkName(call, object);
-  const accounts = context.registry.caches.of(target.def);
-  const account = await accounts.get(objectKey(target.namespace, target.name), undefined);
-  if (account === undefined) throw notFound(groupResourceOf(target.def), target.name);
+  const account = await existingEntry(context.registry, target);
   const audiences = completeRequest(call, object);
   const spec = specOf(object);
   const seconds = expirationOf(object, spec);

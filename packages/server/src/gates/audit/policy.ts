@@ -8,6 +8,7 @@ import {
   textType,
   truthType,
 } from '@wheelhouse/codec';
+import { matchesUrl } from '@wheelhouse/kinds';
 import {
   type Dialect,
   dnsSubdomain,
@@ -103,13 +104,8 @@ function matches(rule: PolicyRule, request: AuditedRequest, user: UserInfo | und
   if (nonResourceURLs.length === 0) return true;
   return (
     !request.isResourceRequest &&
-    nonResourceURLs.some((pattern) => matchesPath(pattern, request.path))
+    nonResourceURLs.some((pattern) => matchesUrl(pattern, request.path))
   );
-}
-
-function matchesPath(pattern: string, path: string): boolean {
-  if (pattern === path) return true;
-  return pattern.endsWith('*') && path.startsWith(pattern.slice(0, -1));
 }
 
 function matchesResource(rule: PolicyRule, request: AuditedRequest): boolean {

@@ -5,6 +5,7 @@ import {
   compileSteps,
   EntryMap,
   type Environment,
+  kubernetesType,
   List,
   listType,
   mapType,
@@ -98,18 +99,14 @@ export function* matchesAll(
   throw new CelError(aggregateText(failures));
 }
 
-function objectType(name: string, fields: Readonly<Record<string, Type>>): Type {
-  return { name: `kubernetes.${name}`, args: [], fields: new Map(Object.entries(fields)) };
-}
-
 const texts = listType(stringType);
-const requirement = objectType('SelectorRequirement', {
+const requirement = kubernetesType('SelectorRequirement', {
   key: stringType,
   operator: stringType,
   values: texts,
 });
 const selector = (name: string): Type =>
-  objectType(name, { rawSelector: stringType, requirements: listType(requirement) });
+  kubernetesType(name, { rawSelector: stringType, requirements: listType(requirement) });
 
 const resourceTexts = [
   'namespace',
@@ -122,8 +119,8 @@ const resourceTexts = [
 ] as const;
 
 function requestType(selectors: 'included' | 'omitted'): Type {
-  return objectType('SubjectAccessReviewSpec', {
-    resourceAttributes: objectType('ResourceAttributes', {
+  return kubernetesType('SubjectAccessReviewSpec', {
+    resourceAttributes: kubernetesType('ResourceAttributes', {
       ...Object.fromEntries(resourceTexts.map((name) => [name, stringType])),
       ...(selectors === 'included'
         ? {
@@ -132,7 +129,7 @@ function requestType(selectors: 'included' | 'omitted'): Type {
           }
         : {}),
     }),
-    nonResourceAttributes: objectType('NonResourceAttributes', {
+    nonResourceAttributes: kubernetesType('NonResourceAttributes', {
       path: stringType,
       verb: stringType,
     }),

@@ -3,6 +3,7 @@ import { kubeconfigShape, type Shape } from '@wheelhouse/client';
 import {
   base64ErrorAt,
   booleanOf,
+  cut,
   isObject,
   type JsonObject,
   type JsonValue,
@@ -404,10 +405,9 @@ function parseChanges(session: Session, flag: string): PairChanges {
   const set = new Map<string, string>();
   const remove = new Set<string>();
   for (const argument of session.flags.list(flag)) {
-    const equals = argument.indexOf('=');
-    if (equals > 0) set.set(argument.slice(0, equals), argument.slice(equals + 1));
-    else if (equals < 0 && argument.length > 1 && argument.endsWith('-'))
-      remove.add(argument.slice(0, -1));
+    const [key, value] = cut(argument, '=');
+    if (value === undefined && key.length > 1 && key.endsWith('-')) remove.add(key.slice(0, -1));
+    else if (value !== undefined && key !== '') set.set(key, value);
     else throw new CliError(`invalid ${flag} format: ${argument}`);
   }
   return { set, remove };

@@ -4,6 +4,7 @@ import { readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import {
   configMapKey,
+  cut,
   goEscaped,
   type JsonObject,
   setMember,
@@ -56,9 +57,11 @@ function readData(session: Session, target: DataTarget): Map<string, Buffer> {
     }
   }
   for (const literal of literals) {
-    const equals = literal.indexOf('=');
-    if (equals <= 0) throw new CliError(`invalid literal source ${literal}, expected key=value`);
-    add(literal.slice(0, equals), Buffer.from(literal.slice(equals + 1)));
+    const [key, value] = cut(literal, '=');
+    if (key === '' || value === undefined) {
+      throw new CliError(`invalid literal source ${literal}, expected key=value`);
+    }
+    add(key, Buffer.from(value));
   }
   for (const file of environments) {
     for (const [key, value] of readEnvironment(session, file, target)) add(key, value);

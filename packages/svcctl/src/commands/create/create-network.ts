@@ -1,4 +1,5 @@
 import {
+  cut,
   dnsSubdomain,
   type JsonObject,
   portName,
@@ -87,11 +88,11 @@ function parseIngressFlags({ flags }: Session): {
   });
   const annotations: JsonObject = {};
   for (const text of flags.list('annotation')) {
-    const equals = text.indexOf('=');
-    if (equals < 0) {
+    const [key, value] = cut(text, '=');
+    if (value === undefined) {
       throw new CliError(`annotation ${text} is invalid and should be in format key=[value]`);
     }
-    setMember(annotations, text.slice(0, equals), text.slice(equals + 1));
+    setMember(annotations, key, value);
   }
   if (fallback !== '' && fallback.split(':').length !== 2) {
     throw new CliError('default-backend should be in format servicename:serviceport');

@@ -1,5 +1,5 @@
-import { ApiError } from '@wheelhouse/client';
 import type { JsonObject } from '@wheelhouse/machinery';
+import { retryConflicts } from '../../apply/writes.ts';
 import type { Command } from '../../command.ts';
 import { reportFailures, visitEach } from '../../errors.ts';
 import type { FlagSpec } from '../../flags.ts';
@@ -73,7 +73,7 @@ async function decide(
       const label = withGroup(kind, group);
       throw new CliError(`can only handle CertificateSigningRequest objects, got ${label}`);
     }
-    const request = await decideOne(session, target, decision);
+    const request = await retryConflicts(attemptsMax, () => decideOne(session, target, decision));
     reportObject(session, request, decision.type.toLowerCase());
   };
   const targets = await selectTargets(session, words);
@@ -89,32 +89,25 @@ async function decideOne(
   target: Target,
   decision: Decision,
 ): Promise<JsonObject> {
-  for (let attempt = 1; ; attempt += 1) {
-    const [request = {}] = await fetchTarget(session, target);
-    const conditions = listAt(request, 'status', 'conditions');
-    if (conditions.some((existing) => existing['type'] === decision.excludes)) {
-      const label = JSON.stringify(nameOf(request));
-      throw new CliError(`certificate signing request ${label} is already ${decision.excludes}`);
-    }
-    const isDecided = conditions.some((existing) => existing['type'] === decision.type);
-    if (isDecided && !session.flags.boolean('force')) return request;
-    const now = session.timestamp();
-    const condition = {
-      lastUpdateTime: now,
-      message: `This CSR was ${decision.type.toLowerCase()} by svcctl certificate ${decision.verb}.`,
-      reason: decision.type === 'Approved' ? 'SvcctlApprove' : 'SvcctlDeny',
-      status: 'True',
-      type: decision.type,
-    };
-    const status = objectAt(request, 'status');
-    const after = isDecided ? conditions : [...conditions, condition];
-    const body = { ...request, status: { ...status, conditions: after } };
-    try {
-      const path = targetPath(target, 'approval');
-      return (await session.client.send({ method: 'PUT', path, body })).object;
-    } catch (error) {
-      const isConflict = error instanceof ApiError && error.reason === 'Conflict';
-      if (!isConflict || attempt === attemptsMax) throw error;
-    }
+  const [request = {}] = await fetchTarget(session, target);
+  const conditions = listAt(request, 'status', 'conditions');
+  if (conditions.some((existing) => existing['type'] === decision.excludes)) {
+    const label = JSON.stringify(nameOf(request));
+    throw new CliError(`certificate signing request ${label} is already ${decision.excludes}`);
   }
+  const isDecided = conditions.some((existing) => existing['type'] === decision.type);
+  if (isDecided && !session.flags.boolean('force')) return request;
+  const now = session.timestamp();
+  const condition = {
+    lastUpdateTime: now,
+    message: `This CSR was ${decision.type.toLowerCase()} by svcctl certificate ${decision.verb}.`,
+    reason: decision.type === 'Approved' ? 'SvcctlApprove' : 'SvcctlDeny',
+    status: 'True',
+    type: decision.type,
+  };
+  const status = objectAt(request, 'status');
+  const after = isDecided ? conditions : [...conditions, condition];
+  const body = { ...request, status: { ...status, conditions: after } };
+  const path = targetPath(target, 'approval');
+  return (await session.client.send({ method: 'PUT', path, body })).object;
 }

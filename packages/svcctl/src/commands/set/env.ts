@@ -1,5 +1,6 @@
 import { ApiError } from '@wheelhouse/client';
 import {
+  cut,
   isObject,
   type JsonObject,
   member,
@@ -270,18 +271,17 @@ async function readChanges(session: Session, specs: readonly string[]): Promise<
   const remove = new Set<string>();
   const setNames = new Set<string>();
   for (const spec of specs) {
-    const equals = spec.indexOf('=');
+    const [name, value] = cut(spec, '=');
     if (spec === '-') {
       if (session.flags.list('filename').includes('-')) throw stdinUsedTwice();
       for (const variable of parseVariables(await session.io.stdin())) variables.push(variable);
-    } else if (equals >= 0) {
-      const name = spec.slice(0, equals);
+    } else if (value !== undefined) {
       const faults = strictEnvironmentName(name);
       if (faults.length > 0) {
         throw new CliError(`${JSON.stringify(name)} is not a valid key name: ${faults.join(';')}`);
       }
       setNames.add(name);
-      variables.push({ name, value: spec.slice(equals + 1) });
+      variables.push({ name, value });
     } else if (spec.endsWith('-')) {
       remove.add(spec.slice(0, -1));
     } else {
@@ -307,8 +307,8 @@ async function readChanges(session: Session, specs: readonly string[]): Promise<
 function parseVariables(text: string): JsonObject[] {
   return text.split(/\r?\n/).flatMap((line) => {
     const [code = ''] = line.split('#');
-    const equals = code.indexOf('=');
-    return equals < 0 ? [] : [{ name: code.slice(0, equals), value: code.slice(equals + 1) }];
+    const [name, value] = cut(code, '=');
+    return value === undefined ? [] : [{ name, value }];
   });
 }
 

@@ -1,6 +1,6 @@
 import { type JsonObject, jsonEqual, setMember } from '@wheelhouse/machinery';
 import { resourceVersionFlag } from '../../apply/writes.ts';
-import { labelsOfSelector, parseQuantities, splitPairs } from '../../argument-values.ts';
+import { labelsOfSelector, pairOf, parseQuantities, splitPairs } from '../../argument-values.ts';
 import type { Command } from '../../command.ts';
 import { reportFailures } from '../../errors.ts';
 import { CliError, throwFirst } from '../../io.ts';
@@ -218,11 +218,7 @@ function parseImages(args: readonly string[]): {
   const { words, pairs } = splitPairs(args, 'image');
   const invalid = pairs.filter((pair) => pair.indexOf('=') <= 0);
   if (invalid.length > 0) throw new CliError(`invalid image format: ${invalid.join(', ')}`);
-  const split = (pair: string) => {
-    const equals = pair.indexOf('=');
-    return [pair.slice(0, equals), pair.slice(equals + 1)] as const;
-  };
-  return { words, images: new Map(pairs.map(split)) };
+  return { words, images: new Map(pairs.map(pairOf)) };
 }
 
 const findProblems = (images: ReadonlyMap<string, string>): readonly (string | false)[] => [

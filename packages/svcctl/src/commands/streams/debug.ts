@@ -1,7 +1,7 @@
 import { ApiError, type ApiResource, parseYaml } from '@wheelhouse/client';
 import { errorText, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
 import { twoWayPatch } from '../../apply/patches.ts';
-import { isImageReference } from '../../argument-values.ts';
+import { isImageReference, pairOf } from '../../argument-values.ts';
 import type { Command } from '../../command.ts';
 import {
   copiedPod,
@@ -132,12 +132,7 @@ async function readDebugOptions(
 
 /** The `KEY=VALUE` pairs of a flag. */
 function pairsOf({ flags }: Session, flag: string): ReadonlyMap<string, string> {
-  return new Map(
-    flags.list(flag).map((pair) => {
-      const equals = pair.indexOf('=');
-      return [pair.slice(0, equals), pair.slice(equals + 1)];
-    }),
-  );
+  return new Map(flags.list(flag).map(pairOf));
 }
 
 /** Reads the partial container of `--custom`. Rejects with CliError. */

@@ -3,6 +3,7 @@ import { selects } from '@wheelhouse/cel';
 import { pemBlocks } from '@wheelhouse/codec';
 import {
   appendAll,
+  capitalize,
   type Dialect,
   domainPrefixedPath,
   duplicate,
@@ -329,7 +330,7 @@ class AuthenticatorValidation {
     const domain = slash < 0 ? '' : key.slice(0, slash);
     if (reserved.some((suffix) => domain === suffix || domain.endsWith(`.${suffix}`))) {
       const whose = reserved.length === 1 ? 'its' : 'their';
-      const product = productName.charAt(0).toUpperCase() + productName.slice(1);
+      const product = capitalize(productName);
       const list = `${reserved.join(', ')} and ${whose} subdomains`;
       errors.push(invalid(field, key, `${list} are reserved for ${product} use`));
     }

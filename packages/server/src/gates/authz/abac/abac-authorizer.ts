@@ -1,5 +1,5 @@
 import { decodeJson, structType, textType, truthType } from '@wheelhouse/codec';
-import { type PolicyRule, policyRule, trimStars } from '@wheelhouse/kinds';
+import { matchesUrl, type PolicyRule, policyRule } from '@wheelhouse/kinds';
 import {
   type Dialect,
   errorText,
@@ -43,7 +43,7 @@ const readVerbs = ['get', 'list', 'watch'];
 function matches(policy: AbacPolicy, attributes: Attributes): boolean {
   if (!appliesToUser(policy, attributes.user)) return false;
   if (policy.readonly && !readVerbs.includes(attributes.verb)) return false;
-  if (!attributes.isResourceRequest) return matchesPath(policy.nonResourcePath, attributes.path);
+  if (!attributes.isResourceRequest) return matchesUrl(policy.nonResourcePath, attributes.path);
   return (
     matchesValue(policy.namespace, attributes.namespace) &&
     matchesValue(policy.resource, attributes.resource) &&
@@ -63,11 +63,6 @@ function appliesToUser({ user, group }: AbacPolicy, requester: UserInfo): boolea
 
 function matchesValue(pattern: string, actual: string): boolean {
   return pattern === '*' || pattern === actual;
-}
-
-function matchesPath(pattern: string, path: string): boolean {
-  if (pattern === '*' || pattern === path) return true;
-  return pattern.endsWith('*') && path.startsWith(trimStars(pattern));
 }
 
 function rulesOf(policy: AbacPolicy): PolicyRule[] {
