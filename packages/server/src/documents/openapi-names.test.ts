@@ -1,10 +1,6 @@
 import { dialectOf } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
-import {
-  customDefinitionName,
-  definitionName,
-  operationGroup,
-} from './openapi-names.ts';
+import { customDefinitionName, definitionName, operationGroup } from './openapi-names.ts';
 
 const dialect = dialectOf('kubernetes');
 
