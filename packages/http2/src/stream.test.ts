@@ -44,6 +44,25 @@ test('behaves like a Map while streams open and close out of order', () => {
   expect(new Set(table.all())).toEqual(new Set(map.values()));
 });
 
+test('a receiver that pauses at the last piece receives the end once, when it resumes', () => {
+  const stream = streamOf(1);
+  stream.remoteEnded = false;
+  stream.receive(Buffer.from('body'), 4);
+  stream.receiveEnd();
+  const seen: string[] = [];
+  stream.deliverTo({
+    piece(bytes) {
+      seen.push(bytes.toString());
+      stream.pause();
+    },
+    end: () => seen.push('end'),
+  });
+  expect(seen).toEqual(['body']);
+  stream.resume();
+  stream.resume();
+  expect(seen).toEqual(['body', 'end']);
+});
+
 test('closed streams have their last ending, and the oldest are forgotten', () => {
   const closed = new ClosedStreams();
   const addOthers = (first: number, count: number) => {

@@ -319,7 +319,8 @@ export class Http2Stream implements BodySink, BodySource, OutputStream {
       receiver.piece(inbox.take());
       this.host.consumed(this, bytes);
     }
-    if (this.remoteEnded) receiver.end();
+    // If the receiver has paused the stream, it learns of the end when it resumes.
+    if (this.remoteEnded && !this.#isPaused) receiver.end();
   }
 
   stop(): void {
