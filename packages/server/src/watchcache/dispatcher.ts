@@ -241,7 +241,10 @@ export class Dispatcher {
   #deliver(scope: Scope): void {
     const changes = scope.batch;
     scope.batch = [];
-    for (const members of scope.groups.values()) this.#deliverShared(members, changes);
+    for (const members of scope.groups.values()) {
+      // An error must not keep the batch from other groups and scopes.
+      this.#guarded(members, () => this.#deliverShared(members, changes));
+    }
     for (const watcher of scope.filtered) {
       this.#guarded([watcher], () => this.#deliverFiltered(watcher, changes));
     }

@@ -9,6 +9,7 @@ import type { EntryFilter } from './entry.ts';
 import type { ResourceCacheOptions } from './resource-cache.ts';
 import {
   DecodeMeter,
+  lineEncoder,
   openCache,
   prefix,
   putWidget,
@@ -306,6 +307,33 @@ test('a failing encoder ends only its own watch', async () => {
   await settle();
   expect(failing.ended).toMatchObject({ type: 'error', error: { status: { code: 500 } } });
   expect(sound.short).toEqual(['MODIFIED a/x@4']);
+});
+
+test('an error while frames are sent ends the watches of that encoding and scope only', async () => {
+  const { cache, store } = await setup();
+  let isBroken = false;
+  const countSent = () => {
+    if (isBroken) throw new Error('broken');
+  };
+  const broken = await open(cache, {
+    namespace: 'a',
+    encoder: { ...lineEncoder, key: 'broken', countSent },
+  });
+  const sameScope = await open(cache, { namespace: 'a' });
+  const everything = await open(cache);
+  const other = await open(cache, { namespace: 'b' });
+  const before = [sameScope, everything, other].map(({ events }) => events.length);
+  isBroken = true;
+  await putWidget(store, { namespace: 'a', name: 'new' });
+  await putWidget(store, { namespace: 'b', name: 'new' });
+  await settle();
+  isBroken = false;
+  await putWidget(store, { namespace: 'a', name: 'newer' });
+  await putWidget(store, { namespace: 'b', name: 'newer' });
+  await settle();
+  expect(broken.ended).toMatchObject({ type: 'error' });
+  const after = [sameScope, everything, other].map(({ events }) => events.length);
+  expect(after.map((count, i) => count - (before[i] ?? 0))).toEqual([2, 4, 2]);
 });
 
 test('closing a watch stops it; closing the cache ends all of them', async () => {
