@@ -1,7 +1,9 @@
 import {
+  closeSync,
   copyFileSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -9,6 +11,7 @@ import {
   rmdirSync,
   rmSync,
   writeFileSync,
+  writeSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -240,6 +243,21 @@ test.runIf(process.platform === 'linux')(
     expect(log.state.revision).toBe(1);
   },
 );
+
+test('cleaning reports a damaged segment, which it cannot free', async () => {
+  const directory = await fresh();
+  const log = open(directory);
+  await write(log, '/kept', Buffer.alloc(1000, 'v'));
+  for (let i = 0; i < 100; i++) await write(log, '/k', Buffer.alloc(20_000, 'v'));
+  const descriptor = openSync(join(directory, 'log.1'), 'r+');
+  writeSync(descriptor, Buffer.alloc(8, 0xa5), 0, 8, 4096 + 500);
+  closeSync(descriptor);
+  await compact(log, log.state.revision);
+  await expect(log.clean('urgent')).rejects.toMatchObject({ code: 'damaged' });
+  const after = log.state.revision;
+  await write(log, '/kept', Buffer.from('again'));
+  expect(log.state.revision).toBe(after + 1);
+});
 
 /** The open files of this process in a directory. */
 function openFilesBelow(directory: string): string[] {

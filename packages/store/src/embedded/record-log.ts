@@ -14,6 +14,7 @@ import { type Revision, StoreError } from '../contract.ts';
 import { toStoreError } from './disk.ts';
 import {
   type CopiedRecord,
+  damaged,
   decodeFrame,
   decodeLogRecord,
   encodeFrame,
@@ -190,7 +191,10 @@ export class RecordLog {
     });
   }
 
-  /** Reclaims the space of compacted records where that frees more than it costs. */
+  /**
+   * Reclaims the space of compacted records where that frees more than it costs. Rejects with
+   * StoreError `damaged`, `no-space`, or `disk-failed`.
+   */
   async clean(urgency: Urgency): Promise<void> {
     await this.#dropping;
     await this.#cleaner.clean(urgency);
@@ -375,7 +379,10 @@ class Cleaner {
     this.#isPaused = options.isPaused;
   }
 
-  /** Rejects with StoreError if the disk fails; segments freed until then stay free. */
+  /**
+   * Rejects with StoreError if the disk fails or a segment is damaged; segments freed until then
+   * stay free.
+   */
   clean(urgency: Urgency): Promise<void> {
     this.#running ??= this.#cleanAll(urgency).finally(() => {
       this.#running = undefined;
@@ -423,7 +430,7 @@ class Cleaner {
     };
     for (let at = segmentHeaderBytes; at < victim.end; ) {
       const frame = decodeFrame(bytes, at, victim.header.seed);
-      if (frame === undefined) return;
+      if (frame === undefined) throw damaged(`${victim.path} cannot be read after byte ${at}`);
       for (const record of frame.records) {
         records.push(record);
         size += record.size;
