@@ -51,6 +51,8 @@ export abstract class ExchangeBase implements Exchange {
   endListener: { clientEnded(): void } | undefined = undefined;
   protected readonly core: ExchangeHost;
   protected bodyRefused = false;
+  /** Whether the application receives the body as a stream, whose duration is not limited. */
+  streamsBody = false;
   #reader: BodyReader | undefined;
   #abortCallbacks: (() => void)[] | undefined;
   #aborted = false;
@@ -232,6 +234,7 @@ export abstract class ExchangeBase implements Exchange {
 
   bodyStream(): BodyStream | undefined {
     if (!this.hasBody) return undefined;
+    this.streamsBody = true;
     if (!this.aborted) this.allowBody();
     return this.source;
   }

@@ -371,6 +371,9 @@ class Http1Server {
     const status = statusOfParserError(error.code ?? '');
     const connection = this.#connections.get(socket);
     const current = connection?.current;
+    // Node limits the time of every body, once.
+    const isStreamed = current?.exchange?.streamsBody === true && !current.request.complete;
+    if (error.code === requestTimeout && isStreamed) return;
     if (connection === undefined || current === undefined) this.#endWith(socket, status);
     else if (current.request.complete) {
       // The answer in progress belongs to an earlier request.
@@ -417,8 +420,11 @@ export function readAsStream(socket: Socket): void {
 
 function discard(): void {}
 
+/** Node's code for a request whose headers or body do not arrive in time. */
+const requestTimeout = 'ERR_HTTP_REQUEST_TIMEOUT';
+
 function statusOfParserError(code: string): string {
   if (code === 'HPE_HEADER_OVERFLOW') return '431 Request Header Fields Too Large';
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return '408 Request Timeout';
+  if (code === requestTimeout) return '408 Request Timeout';
   return '400 Bad Request';
 }
