@@ -31,9 +31,9 @@ const waitingMax = 256;
 const behindBytesMax = 64 * 1024;
 /**
  * Turns of the event loop in which a request is answered as usual after its client has ended its
- * side of the connection: enough for most reads and for writes to memory.
+ * side of the connection: enough for reads and for writes to memory, also those in a few steps.
  */
-const turnsAfterEnd = 3;
+const turnsAfterEnd = 20;
 
 /**
  * A client's HTTP/1.1 connection, which answers one request at a time. Pipelined requests,
