@@ -214,12 +214,14 @@ export function createMetricRegistry(options: {
       register<Counter>(definition, { type: 'counter', create: createValue, noop }),
     gauge: (definition) =>
       register<Gauge>(definition, { type: 'gauge', create: createValue, noop }),
-    histogram: (definition) =>
-      register<Histogram>(definition, {
+    histogram: (definition) => {
+      const bounds = boundsOf(definition.buckets);
+      return register<Histogram>(definition, {
         type: 'histogram',
-        create: () => createHistogram(definition.buckets),
+        create: () => createHistogram(bounds),
         noop,
-      }),
+      });
+    },
     summary: (definition) =>
       register<Summary>(definition, {
         type: 'summary',
@@ -356,7 +358,28 @@ function createValue(): Counter & Gauge & Rendered {
   };
 }
 
-function createHistogram(buckets: readonly number[]): Histogram & Rendered {
+/** The bounds of a histogram's buckets, shared by its series. */
+interface Bounds {
+  readonly buckets: readonly number[];
+  /** The label of each bucket, and of the one without a bound. */
+  labels(): readonly string[];
+}
+
+/** Formats the labels for the first page and keeps them: most histograms have many series. */
+function boundsOf(buckets: readonly number[]): Bounds {
+  let labels: readonly string[] | undefined;
+  return {
+    buckets,
+    labels() {
+      labels ??= [...buckets, Number.POSITIVE_INFINITY].map(
+        (bound) => `le="${formatBound(bound)}"`,
+      );
+      return labels;
+    },
+  };
+}
+
+function createHistogram({ buckets, labels }: Bounds): Histogram & Rendered {
   const counts = new Float64Array(buckets.length + 1);
   const last = buckets.length;
   let sum = 0;
@@ -369,11 +392,9 @@ function createHistogram(buckets: readonly number[]): Histogram & Rendered {
     },
     samples() {
       let total = 0;
-      const samples: [string, string, number][] = [];
-      counts.forEach((count, index) => {
-        total += count;
-        const bound = formatBound(buckets[index] ?? Number.POSITIVE_INFINITY);
-        samples.push(['_bucket', `le="${bound}"`, total]);
+      const samples = labels().map((label, index): [string, string, number] => {
+        total += counts[index] ?? 0;
+        return ['_bucket', label, total];
       });
       return [...samples, ['_sum', '', sum], ['_count', '', total]];
     },
