@@ -7,10 +7,7 @@ import { createRbacAuthorizer } from '@wheelhouse/server/testing';
  */
 const roles = 1_000;
 const bindings = 10_000;
-const authorizer = createRbacAuthorizer({
-  source: { list: () => [], onChange: () => () => {} },
-  dialect: dialectOf('svc'),
-});
+const objects: Record<string, ApiObject[]> = { Role: [], RoleBinding: [] };
 
 const object = (kind: string, name: string, body: object): ApiObject => ({
   apiVersion: 'rbac.authorization.svc.io/v1',
@@ -24,7 +21,7 @@ for (let at = 0; at < roles; at++) {
     { verbs: ['get', 'list', 'watch'], apiGroups: [`g${at % 50}`], resources: [`r${at}`] },
     { verbs: ['*'], apiGroups: ['*'], resources: [`s${at}`, `*/status`], resourceNames: ['x'] },
   ];
-  authorizer.apply({ kind: 'Role', current: object('Role', `role-${at}`, { rules }) });
+  objects['Role']?.push(object('Role', `role-${at}`, { rules }));
 }
 for (let at = 0; at < bindings; at++) {
   const roleRef = { kind: 'Role', name: `role-${at % roles}` };
@@ -32,9 +29,13 @@ for (let at = 0; at < bindings; at++) {
     at % 2 === 0
       ? { kind: 'User', name: `user-${at % 2_000}` }
       : { kind: 'Group', name: `group-${at % 200}` };
-  const current = object('RoleBinding', `binding-${at}`, { roleRef, subjects: [subject] });
-  authorizer.apply({ kind: 'RoleBinding', current });
+  const binding = object('RoleBinding', `binding-${at}`, { roleRef, subjects: [subject] });
+  objects['RoleBinding']?.push(binding);
 }
+const authorizer = createRbacAuthorizer({
+  source: { list: (kind) => objects[kind] ?? [], onChange: () => () => {} },
+  dialect: dialectOf('svc'),
+});
 
 function median(user: { name: string; groups: string[] }, resource: string): number {
   const attributes = {

@@ -56,7 +56,7 @@ function frameLength(bytes: Buffer, accept: string): number | undefined {
 }
 
 function openProtobuf(frame: Buffer): SeenEvent {
-  const event = new WireReader(frame, 4);
+  const event = new WireReader(frame.subarray(4));
   event.key();
   const type = event.bytes().toString();
   event.key();

@@ -100,7 +100,7 @@ function openAs(typeName: string, body: Buffer) {
 
 /** The object of a protobuf watch's first frame, an ADDED one. */
 function openAdded(typeName: string, frames: Buffer) {
-  const event = new WireReader(frames, 4, 4 + frames.readUInt32BE());
+  const event = new WireReader(frames.subarray(4, 4 + frames.readUInt32BE()));
   expect(event.key()).toEqual({ number: 1, wireType: 2 });
   expect(event.bytes().toString()).toBe('ADDED');
   event.key();

@@ -87,10 +87,9 @@ export {
   wireFixed64,
   wireVarint,
 } from './protobuf/wire.ts';
-export { decodeReviewAnswer, type ReviewType, reviewStatusReader } from './review-answer.ts';
+export { decodeReviewAnswer, reviewStatusReader } from './review-answer.ts';
 export {
   attributeOids,
-  type CertificateParts,
   type RequestParts,
   readCertificate,
   readRequest,
@@ -100,15 +99,14 @@ export {
   bundleCertificates,
   type Certificate,
   CertificateError,
-  type CertificateUsage,
   indexRoots,
   parseCertificate,
   parseChain,
   type TrustedRoots,
   verifyChain,
 } from './x509/chain.ts';
-export { childrenOf, type DerElement, DerError, elementsMax, oidText } from './x509/der.ts';
-export { type AlternativeName, constraintProblem } from './x509/name-constraints.ts';
+export { childrenOf, type DerElement, DerError, oidText } from './x509/der.ts';
+export type { AlternativeName } from './x509/name-constraints.ts';
 export { onlyPemBlock, type PemBlock, pemBlocks, pemBytes } from './x509/pem.ts';
 export { decodeYaml } from './yaml.ts';
-export { compareNaturally, encodeYaml } from './yaml-write.ts';
+export { encodeYaml } from './yaml-write.ts';

@@ -20,7 +20,7 @@ import { answerLimits, decodeJsonInSlices, JsonError, type JsonLimits } from './
 import { decodeYaml } from './yaml.ts';
 
 /** The kind of a review, and the other kinds that a decoder of its answers knows. */
-export interface ReviewType {
+interface ReviewType {
   readonly dialect: Pick<Dialect, 'groupSuffix'>;
   readonly group: string;
   readonly version: string;

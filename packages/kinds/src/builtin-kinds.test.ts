@@ -8,9 +8,9 @@ import {
 import { decodeTyped, resolved, type Schema } from '@wheelhouse/schema';
 import { describe, expect, test } from 'vitest';
 import { builtinKinds } from './builtin-kinds.ts';
-import { plainContext } from './kind.suite.ts';
+import { plainContext, runPreparation } from './kind.suite.ts';
 import type { ResourceDef } from './resource-def.ts';
-import { foundErrors, runPreparation } from './rules/checks.ts';
+import { foundErrors } from './rules/checks.ts';
 
 /** Paths of members that the schema does not have. */
 function unknownMembers(value: JsonValue | undefined, schema: Schema, path = ''): string[] {

@@ -1,7 +1,13 @@
 import { humanDuration, type JsonObject } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { createErrors, decoded, kindOf, plainContext, updateErrors } from './kind.suite.ts';
-import { runPreparation } from './rules/checks.ts';
+import {
+  createErrors,
+  decoded,
+  kindOf,
+  plainContext,
+  runPreparation,
+  updateErrors,
+} from './kind.suite.ts';
 
 const badKey =
   "Invalid value: \"a b\": a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";

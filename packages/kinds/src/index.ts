@@ -78,7 +78,6 @@ export { parseColumns } from './custom/columns.ts';
 export {
   type Crd,
   type CrdNames,
-  type CrdScale,
   type CrdStatus,
   crdIsEstablished,
   crdOf,

@@ -4,13 +4,14 @@ import {
   dialectOf,
   type JsonObject,
   type JsonValue,
+  runInOnePiece,
   setMember,
 } from '@wheelhouse/machinery';
 import { decodeTyped } from '@wheelhouse/schema';
 import { expect, test } from 'vitest';
 import { builtinKinds } from './builtin-kinds.ts';
-import type { ResourceDef, StrategyContext, VersionDef } from './resource-def.ts';
-import { foundErrors, runPreparation } from './rules/checks.ts';
+import type { MaybeSteps, ResourceDef, StrategyContext, VersionDef } from './resource-def.ts';
+import { foundErrors } from './rules/checks.ts';
 
 /** Applies a kind's own rules to objects without a server, for tests. */
 
@@ -35,6 +36,11 @@ function contextOf({ subresource = '', user = {} }: HarnessOptions): StrategyCon
 
 /** The context of a write without a subresource. */
 export const plainContext = contextOf({});
+
+/** Prepares an object in one piece. */
+export function runPreparation(preparation: MaybeSteps<void>): void {
+  if (preparation) runInOnePiece(preparation);
+}
 
 /** The first built-in kind of a name. */
 export function kindOf(kind: string): ResourceDef {

@@ -208,7 +208,7 @@ export function levelFlag(text: string, parser: 'ParseInt' | 'ParseUint'): strin
 export class CsvError extends Error {}
 
 /** A record of a CSV text, and the line it starts on, from 1. */
-export interface CsvRecord {
+interface CsvRecord {
   readonly line: number;
   readonly fields: readonly string[];
 }

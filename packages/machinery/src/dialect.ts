@@ -69,8 +69,8 @@ export interface Dialect extends Labels {
   groupLabel(path: string): string;
   /** `system` -> `svc-system`. */
   systemNamespace(stem: string): string;
-  /** The name of a program: `apiserver` -> `svc-apiserver`. */
-  component(stem: string): string;
+  /** The name of the server's program: `svc-apiserver`. */
+  readonly serverProgram: string;
 }
 
 function createDialect(name: DialectName): Dialect {
@@ -85,7 +85,7 @@ function createDialect(name: DialectName): Dialect {
         : `${subdomain}.${table.labelDomain}/${path}`,
     groupLabel: (path) => `${table.groupSuffix}/${path}`,
     systemNamespace: (stem) => `${table.namespacePrefix}${stem}`,
-    component: (stem) => `${table.namespacePrefix}${stem}`,
+    serverProgram: `${table.namespacePrefix}apiserver`,
   };
 }
 

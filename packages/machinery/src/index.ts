@@ -158,7 +158,6 @@ export {
   booleanOf,
   type CommandLine,
   CsvError,
-  type CsvRecord,
   csvRecords,
   editsBetween,
   FlagError,
@@ -295,10 +294,8 @@ export {
 } from './meta/object-meta.ts';
 export {
   descriptionOf,
-  itemOf,
   propertiesOf,
   schemaOfKind,
-  typeName,
 } from './meta/published-schema.ts';
 export {
   milliValue,

@@ -7,7 +7,7 @@ export {
   pruneCustom,
   pruneValue,
 } from './decode/custom-object.ts';
-export type { DecodeSource, Spellings } from './decode/decode-context.ts';
+export type { DecodeSource } from './decode/decode-context.ts';
 export {
   DecodeError,
   exceedsDepth,

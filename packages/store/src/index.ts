@@ -48,7 +48,6 @@ export {
   chosen,
   fixed64,
   integer,
-  type MessageForm,
   many,
   message,
   nested,

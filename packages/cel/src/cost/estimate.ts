@@ -234,7 +234,7 @@ const equality: Estimate = ({ args }) => {
     return { cost: scaled({ min: 1, max: formatSizeMax }, perCharacter) };
   }
   if (name !== 'kubernetes.URL') return comparing(args);
-  return { cost: scaled({ min: 1, max: right?.computedSize?.max ?? 1 }, perCharacter) };
+  return { cost: scaled({ min: 1, max: right.computedSize?.max ?? 1 }, perCharacter) };
 };
 
 const inequality: Estimate = ({ args }) => comparing(args);

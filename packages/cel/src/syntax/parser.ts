@@ -28,8 +28,8 @@ const reserved = new Set(
 const keywords = new Set(['in', 'true', 'false', 'null']);
 
 /** `parseSteps` in one piece, for callers that delay no other request. */
-export function parse(source: string, options: MacroOptions = {}): Expr {
-  return runInOnePiece(parseSteps(source, options));
+export function parse(source: string): Expr {
+  return runInOnePiece(parseSteps(source, {}));
 }
 
 /**
@@ -387,7 +387,7 @@ class Parser {
     }
     this.#expect('}');
     this.#rise(height, at);
-    return { kind: 'struct', at: brace.at ?? at, name: full, fields };
+    return { kind: 'struct', at: brace.at, name: full, fields };
   }
 
   /** Whether an item follows an opening bracket; a comma may be all that does. */

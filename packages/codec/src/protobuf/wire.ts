@@ -31,13 +31,12 @@ export interface FieldKey {
  */
 export class WireReader {
   readonly #bytes: Buffer;
-  #at: number;
+  #at = 0;
   readonly #end: number;
 
-  constructor(bytes: Buffer, start = 0, end = bytes.length) {
+  constructor(bytes: Buffer) {
     this.#bytes = bytes;
-    this.#at = start;
-    this.#end = end;
+    this.#end = bytes.length;
   }
 
   /** Whether all bytes are read. */

@@ -80,7 +80,7 @@ const usages = { client: '1.3.6.1.5.5.7.3.2', server: '1.3.6.1.5.5.7.3.1' } as c
 const anyUsage = '2.5.29.37.0';
 
 /** The side of a connection that presents a certificate. */
-export type CertificateUsage = keyof typeof usages;
+type CertificateUsage = keyof typeof usages;
 
 /**
  * Maximum number of signature and name checks for one chain. The search descends from the roots and

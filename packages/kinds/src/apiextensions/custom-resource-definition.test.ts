@@ -7,8 +7,9 @@ import {
 import { decodeTyped, schemaFromOpenApi } from '@wheelhouse/schema';
 import { describe, expect, test } from 'vitest';
 import type { Crd, CrdVersion } from '../custom/definition.ts';
+import { runPreparation } from '../kind.suite.ts';
 import type { Findings, StrategyContext } from '../resource-def.ts';
-import { errorSteps, foundErrors, runPreparation } from '../rules/checks.ts';
+import { errorSteps, foundErrors } from '../rules/checks.ts';
 import { AcceptedNames, reconcileCrd } from './crd-status.ts';
 import { customResourceDefinition } from './custom-resource-definition.ts';
 import { validateDefaults } from './default-rules.ts';

@@ -57,7 +57,9 @@ export function storageVersion(dialect: Dialect): ResourceDef {
 function serverVersions(object: Stored<StorageVersion>): string {
   const servers = object.status?.storageVersions ?? [];
   return firstValues(
-    servers.map((server) => `${server?.apiServerID ?? ''}=${server?.encodingVersion ?? ''}`),
+    servers.map(
+      ({ apiServerID = '', encodingVersion = '' }) => `${apiServerID}=${encodingVersion}`,
+    ),
   );
 }
 

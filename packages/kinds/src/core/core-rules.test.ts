@@ -7,11 +7,11 @@ import {
   mutated,
   type Row,
   rowTitle,
+  runPreparation,
   testCreates,
   testUpdates,
   updateErrors,
 } from '../kind.suite.ts';
-import { runPreparation } from '../rules/checks.ts';
 
 const quantity = (value: string, text: string) =>
   `resource.Quantity{i:resource.int64Amount{${value}}, ` +

@@ -1,7 +1,8 @@
 import type { ApiObject, JsonObject, JsonValue, UserInfo } from '@wheelhouse/machinery';
 import type { Property, Schema } from '@wheelhouse/schema';
 import { describe, expect, test } from 'vitest';
-import { foundErrors, runPreparation } from '../rules/checks.ts';
+import { runPreparation } from '../kind.suite.ts';
+import { foundErrors } from '../rules/checks.ts';
 import { pathReader, showsManagedFields } from './columns.ts';
 import type { Crd } from './definition.ts';
 import { type CustomKindDeps, fromCrd } from './from-definition.ts';

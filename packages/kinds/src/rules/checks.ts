@@ -327,16 +327,6 @@ export function* errorSteps(
   return 'next' in findings ? yield* findings : findings;
 }
 
-/** Prepares an object in one piece, for small objects and for callers with no other work. */
-export function runPreparation(preparation: MaybeSteps<void>): void {
-  if (preparation) runInOnePiece(preparation);
-}
-
-/** The warnings of a kind's rules, in one piece. */
-export function foundWarnings(warnings: MaybeSteps<readonly string[]> = []): readonly string[] {
-  return 'next' in warnings ? runInOnePiece(warnings) : warnings;
-}
-
 /** Number of items that one step validates. */
 const itemsPerStep = 100;
 

@@ -1,9 +1,16 @@
-import { type ApiObject, dialectOf, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import {
+  type ApiObject,
+  dialectOf,
+  type JsonObject,
+  type JsonValue,
+  runInOnePiece,
+} from '@wheelhouse/machinery';
 import { decodeTyped, settleEmpty } from '@wheelhouse/schema';
 import { expect, test } from 'vitest';
 import { builtinKinds } from '../builtin-kinds.ts';
-import { plainContext } from '../kind.suite.ts';
-import { foundErrors, foundWarnings, runPreparation } from './checks.ts';
+import { plainContext, runPreparation } from '../kind.suite.ts';
+import type { MaybeSteps } from '../resource-def.ts';
+import { foundErrors } from './checks.ts';
 
 /**
  * Creates and changes objects, and returns their errors and warnings, for tests of kinds' rules.
@@ -40,6 +47,11 @@ function setAt(object: JsonObject, path: string, value: JsonValue | undefined): 
   });
   if (value === undefined) delete holder[last];
   else holder[last] = structuredClone(value);
+}
+
+/** The warnings of a kind's rules, in one piece. */
+function foundWarnings(warnings: MaybeSteps<readonly string[]> = []): readonly string[] {
+  return 'next' in warnings ? runInOnePiece(warnings) : warnings;
 }
 
 /** The object as a create stores it: decoded, defaulted, and prepared. */

@@ -277,10 +277,6 @@ export class MemoryAccount {
     this.#isClosed = true;
     this.#budget.leave(this.#owner, this);
   }
-
-  get isClosed(): boolean {
-    return this.#isClosed;
-  }
 }
 
 /** The charge of an object that several accounts share. */

@@ -99,7 +99,7 @@ function conditionsWith(
 ): JsonObject[] {
   const old = conditions.find((existing) => existing.type === condition.type);
   const isKept = old?.status === condition.status;
-  const since = isKept ? old?.lastTransitionTime : formatTime(nowMs);
+  const since = isKept ? old.lastTransitionTime : formatTime(nowMs);
   const set = { ...condition, lastTransitionTime: since ?? formatTime(nowMs) };
   return [...conditions.filter((existing) => existing !== old), set];
 }

@@ -99,7 +99,7 @@ test('a conflict about one expired Lease does not keep the others', async () => 
     metadata: {
       name,
       namespace,
-      labels: { [dialect.label('identity', 'apiserver')]: dialect.component('apiserver') },
+      labels: { [dialect.label('identity', 'apiserver')]: dialect.serverProgram },
     },
     spec: { leaseDurationSeconds: 3600, renewTime: formatMicroTime(clock.now() - 7_200_000) },
   });

@@ -124,7 +124,7 @@ export function createReloadMetrics(
     stability: 'ALPHA',
     labels,
   });
-  const identity = serverIdentityHash(hostname(), dialect.component('apiserver'));
+  const identity = serverIdentityHash(hostname(), dialect.serverProgram);
   const { former } = options;
   const counter = (word: string, since: string) =>
     registry.counter(formerMetric(controller, { word, since }));

@@ -118,7 +118,7 @@ function createKeyMeter(
       ['provider_name'],
     ),
   );
-  const identity = serverIdentityHash(hostname(), dialect.component('apiserver'));
+  const identity = serverIdentityHash(hostname(), dialect.serverProgram);
   const usedKeys = new RecentKeys([used, lastUsed]);
   const reportedKeys = new RecentKeys([lastReported]);
   return {

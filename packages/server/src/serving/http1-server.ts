@@ -78,10 +78,6 @@ class Http1Connection extends PeerConnection {
     });
   }
 
-  get isBusy(): boolean {
-    return this.#isBusy;
-  }
-
   /** Begins the turn now, or after all earlier ones. */
   take(turn: Turn): void {
     if (!this.#isBusy) {

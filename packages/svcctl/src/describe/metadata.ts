@@ -13,7 +13,7 @@ export const metadataLines = (object: JsonObject): string[] => [
 
 /** Describes the labels of an object. */
 export const labelLines = (object: JsonObject, title = 'Labels'): string[] =>
-  valuePairs(title, objectAt(object, 'metadata', 'labels'), '=');
+  valuePairs(title, objectAt(object, 'metadata', 'labels'));
 
 /** Describes the annotations of an object, except the last applied configuration; shortens long ones. */
 export function annotationLines(object: JsonObject, title = 'Annotations'): string[] {

@@ -29,7 +29,7 @@ export function podTemplateLines(template: JsonObject): string[] {
     ...volumeBlock(listAt(spec, 'volumes'), '  '),
     ...spreadLines(spec, '  '),
     ...(priority === '' ? [] : [`  Priority Class Name:\t${priority}`]),
-    ...valuePairs('  Node-Selectors', objectAt(spec, 'nodeSelector'), '='),
+    ...valuePairs('  Node-Selectors', objectAt(spec, 'nodeSelector')),
     ...tolerationLines('  Tolerations', spec),
   ];
 }

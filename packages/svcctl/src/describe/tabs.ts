@@ -38,13 +38,13 @@ export function valueLines(title: string, values: readonly string[]): string[] {
 export const optional = (title: string, text: string): string[] =>
   text === '' ? [] : [`${title}:\t${text}`];
 
-/** A title with the sorted members of a map, one per line. */
-export const valuePairs = (title: string, map: JsonObject, separator: string): string[] =>
+/** A title with the sorted members of a map (`key=value`), one per line. */
+export const valuePairs = (title: string, map: JsonObject): string[] =>
   valueLines(
     title,
     Object.keys(map)
       .sort()
-      .map((key) => `${key}${separator}${String(member(map, key))}`),
+      .map((key) => `${key}=${String(member(map, key))}`),
   );
 
 /** Column titles and the line below them. */

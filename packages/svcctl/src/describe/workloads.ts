@@ -89,7 +89,7 @@ const describePod: RelatedDescriber = (pod, { now }) => {
     ),
     ...volumeBlock(listAt(spec, 'volumes'), ''),
     `QoS Class:\t${textAt(status, 'qosClass')}`,
-    ...valuePairs('Node-Selectors', objectAt(spec, 'nodeSelector'), '='),
+    ...valuePairs('Node-Selectors', objectAt(spec, 'nodeSelector')),
     ...tolerationLines('Tolerations', spec),
     ...spreadLines(spec, ''),
   ];
@@ -228,8 +228,8 @@ function claimLines(object: JsonObject): string[] {
     ...claims.flatMap((claim) => [
       `  Name:\t${nameOf(claim)}`,
       `  StorageClass:\t${textAt(claim, 'spec', 'storageClassName')}`,
-      ...valuePairs('  Labels', objectAt(claim, 'metadata', 'labels'), '='),
-      ...valuePairs('  Annotations', objectAt(claim, 'metadata', 'annotations'), '='),
+      ...valuePairs('  Labels', objectAt(claim, 'metadata', 'labels')),
+      ...valuePairs('  Annotations', objectAt(claim, 'metadata', 'annotations')),
       `  Capacity:\t${textAt(claim, 'spec', 'resources', 'requests', 'storage') || '<default>'}`,
       `  Access Modes:\t[${[valueAt(claim, 'spec', 'accessModes') ?? []].flat().map(String).join(' ')}]`,
     ]),

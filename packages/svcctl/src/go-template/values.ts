@@ -180,7 +180,7 @@ function addSign(
   const sign = isNegative ? '-' : flags.includes('+') ? '+' : blank;
   const fills = flags.includes('0') && !flags.includes('-') && verb.width !== undefined;
   if (!fills) return pad(sign + digits, verb);
-  return sign + digits.padStart(Math.abs(verb.width ?? 0) - sign.length, '0');
+  return sign + digits.padStart(Math.abs(verb.width) - sign.length, '0');
 }
 
 /** Formats a list or map by applying the verb to each part. */

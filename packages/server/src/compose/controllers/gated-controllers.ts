@@ -41,7 +41,7 @@ export async function startGatedControllers(options: Around): Promise<GatedContr
     started.push(ranges);
   }
   if (gates.enabled('CoordinatedLeaderElection')) {
-    const server = options.dialect.component('apiserver');
+    const server = options.dialect.serverProgram;
     hooks.push([`start-${server}-coordinated-leader-election-controller`, async () => {}]);
     late.push(() => startElections(options));
   }
@@ -189,7 +189,7 @@ async function recordOwnStorageVersions(options: Around): Promise<void> {
       controller: 'built-in-resources-storage-version-updater',
       user: serverContext.user,
     }),
-    serverId: serverIdentity(hostname(), dialect.component('apiserver')),
+    serverId: serverIdentity(hostname(), dialect.serverProgram),
     nowMs: config.clock.now(),
   });
 }

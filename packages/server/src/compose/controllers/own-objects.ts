@@ -67,7 +67,7 @@ export function tokenUse({ config, dialect, api }: Around): RecordTokenUse | und
 
 /** The user as whom the server writes its own records. */
 const ownUser = (dialect: Dialect): WriterIdentity => ({
-  controller: dialect.component('apiserver'),
+  controller: dialect.serverProgram,
   user: serverContext.user,
 });
 

@@ -52,7 +52,7 @@ export async function openTracing(
     logger,
     resource: {
       'service.name': 'apiserver',
-      'service.instance.id': serverIdentity(hostname(), dialect.component('apiserver')),
+      'service.instance.id': serverIdentity(hostname(), dialect.serverProgram),
     },
   });
   const tracer = new Tracer({ clock, samplingRate, onSpan: (span) => exporter.add(span) });

@@ -125,9 +125,8 @@ export function serviceNumberPort(
 ): Port<ServiceNumbers> & { readonly options: ServiceOptions } {
   const ranges = rangesOf(config);
   const port = new Port<ServiceNumbers>('the allocation of Services');
-  const primaryFamily = ranges.addresses[0]?.family;
   const options: ServiceOptions = {
-    ...(primaryFamily === undefined ? {} : { primaryFamily }),
+    primaryFamily: ranges.addresses[0].family,
     allocate: (...args) => port.get().allocate(...args),
     afterRemoval: (object) => port.get().afterRemoval(object),
   };

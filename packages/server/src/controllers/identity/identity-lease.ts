@@ -36,7 +36,7 @@ export class IdentityLease {
 
   constructor(tools: IdentityLeaseTools) {
     this.#tools = tools;
-    this.#name = serverIdentity(tools.hostname, tools.dialect.component('apiserver'));
+    this.#name = serverIdentity(tools.hostname, tools.dialect.serverProgram);
     this.#holder = `${this.#name}_${randomUuid()}`;
   }
 
@@ -86,7 +86,7 @@ export class IdentityLease {
     const { dialect, clock, hostname } = this.#tools;
     const labels = {
       ...lease.metadata.labels,
-      [identityLabel(dialect)]: dialect.component('apiserver'),
+      [identityLabel(dialect)]: dialect.serverProgram,
       [dialect.label('hostname')]: hostname,
     };
     const spec = {
@@ -101,7 +101,7 @@ export class IdentityLease {
   async #collect(): Promise<void> {
     const { leases, caches, dialect, clock } = this.#tools;
     const namespace = dialect.systemNamespace('system');
-    const own = dialect.component('apiserver');
+    const own = dialect.serverProgram;
     for (const entry of await listEntries(caches, { def: leases, namespace })) {
       if (entry.index.labels[identityLabel(dialect)] !== own) continue;
       if (!isExpired(decodeEntry(entry), clock.now())) continue;

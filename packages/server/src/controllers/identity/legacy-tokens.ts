@@ -173,7 +173,7 @@ export function startLegacyTokenTracking(options: LegacyTokenTracking): Controll
 }
 
 function recordAt({ configMaps, dialect }: LegacyTokenTracking) {
-  const name = `${dialect.component('apiserver')}-legacy-service-account-token-tracking`;
+  const name = `${dialect.serverProgram}-legacy-service-account-token-tracking`;
   return { def: configMaps, namespace: dialect.systemNamespace('system'), name };
 }
 

@@ -109,7 +109,7 @@ export async function decodeOptionsBody(
       value = await atPaceOf(call, bytes, mergeRepeatedSteps(schema, value, decoded.earlier));
     }
     why = decoded.misfit ?? (decoded.cbor === undefined ? typeProblem(value) : undefined);
-    if (decoded.hasFraction && schema !== undefined) await checkIntegers(call, schema, bytes);
+    if (decoded.hasFraction) await checkIntegers(call, schema, bytes);
   } catch (error) {
     if (!(error instanceof DecodeError)) throw badRequest(malformed(error));
     const unfit = { kind, version: 'v1', expected: kind, why: error.message };

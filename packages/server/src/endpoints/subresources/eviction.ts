@@ -264,7 +264,7 @@ async function takeDisruption(
     context: {
       ...disruption.context,
       // The server, not the client, counts disruptions.
-      fieldManager: context.dialect.component('apiserver'),
+      fieldManager: context.dialect.serverProgram,
       permit: consequentPermit(call.permit, 'update', status),
     },
     transform: ({ current }) => {

@@ -236,7 +236,7 @@ export async function kubeletOf(
     .map((preferred) => addresses.find(({ type }) => type === preferred))
     .find((address) => address !== undefined)?.text;
   if (host !== undefined) {
-    const ownPort = numberAt(node, 'status', 'daemonEndpoints', 'kubeletEndpoint', 'Port') ?? 0;
+    const ownPort = numberAt(node, 'status', 'daemonEndpoints', 'kubeletEndpoint', 'Port');
     return { host, port: ownPort > 0 ? ownPort : port };
   }
   const listed = addresses.map(({ type, text }) => `{${type} ${text}}`).join(' ');

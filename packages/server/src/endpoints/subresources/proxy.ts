@@ -183,7 +183,7 @@ async function serviceDestination(
     return {
       scheme,
       host: globalAddress(host),
-      port: numberAt(listed, 'port') ?? 0,
+      port: numberAt(listed, 'port'),
       trust: 'anyone',
     };
   }

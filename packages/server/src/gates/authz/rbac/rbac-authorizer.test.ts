@@ -2,9 +2,7 @@ import { type ApiObject, dialectOf, type JsonObject } from '@wheelhouse/machiner
 import { describe, expect, test } from 'vitest';
 import type { Attributes } from '../../../registry/permit.ts';
 import { createRbacAuthorizer, type RbacSource } from './rbac-authorizer.ts';
-import type { RbacKind } from './rbac-index.ts';
-
-const none: RbacSource = { list: () => [], onChange: () => () => {} };
+import type { RbacChange, RbacKind } from './rbac-index.ts';
 
 function object(kind: RbacKind, place: string, body: JsonObject): ApiObject {
   const [namespace, name = ''] = place.includes('/') ? place.split('/') : ['', place];
@@ -16,7 +14,17 @@ function object(kind: RbacKind, place: string, body: JsonObject): ApiObject {
   };
 }
 
-const rbac = () => createRbacAuthorizer({ source: none, dialect: dialectOf('svc') });
+/** An authorizer without roles, and a function that reports changes to it. */
+function rbac() {
+  let apply = (_: RbacChange): void => {};
+  const onChange: RbacSource['onChange'] = (listener) => {
+    apply = listener;
+    return () => {};
+  };
+  const source = { list: () => [], onChange };
+  const authorizer = createRbacAuthorizer({ source, dialect: dialectOf('svc') });
+  return { ...authorizer, apply: (change: RbacChange) => apply(change) };
+}
 type Rbac = ReturnType<typeof rbac>;
 
 function add(to: Rbac, kind: RbacKind, place: string, body: JsonObject): ApiObject {

@@ -31,8 +31,6 @@ export interface RulesForUser {
  * AUTHZ-8).
  */
 export interface RbacAuthorizer extends Authorizer {
-  /** Applies a change, for owners without a subscription. */
-  apply(change: RbacChange): void;
   /**
    * All rules that apply to the user in the namespace (empty: at the cluster scope); those of a
    * role appear once for any number of bindings.
@@ -62,7 +60,6 @@ export function createRbacAuthorizer(options: {
   return {
     name: 'RBAC',
     stop,
-    apply: (change) => index.apply(change),
     authorize(attributes): AuthorizationResult {
       let allowed: AuthorizationResult | undefined;
       let errors: Set<string> | undefined;
