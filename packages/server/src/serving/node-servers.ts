@@ -98,9 +98,11 @@ export function secureServer(
 }
 
 function nameChoice(tls: ServingTls): (name: string, answer: NameAnswer) => void {
+  const { named } = tls;
+  if (named === undefined) return (_name, answer) => answer(null);
   const contextOf = (pair: CertificatePair) =>
     createSecureContext(secureContext({ ...tls, ...pair }));
-  return createNameChoice({ named: tls.named ?? new Map(), usual: tls, contextOf });
+  return createNameChoice({ named, usual: tls, contextOf });
 }
 
 /**

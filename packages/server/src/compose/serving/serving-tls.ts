@@ -242,7 +242,9 @@ const authorityName = /^CN=wheelhouse-ca@\d+$/;
 export function suppliedPair(certDir: string): PairFiles | undefined {
   const { certFile, keyFile } = filesOf(certDir, 'apiserver');
   if (!existsSync(certFile) && !existsSync(keyFile)) return undefined;
-  return isSelfMade(certFile, isServerCertificate) ? undefined : { certFile, keyFile };
+  const certificate = readCertificate(certFile)?.certificate;
+  const isSelfMade = certificate !== undefined && isServerCertificate(certificate);
+  return isSelfMade ? undefined : { certFile, keyFile };
 }
 
 /**
@@ -259,24 +261,25 @@ export function ensureServingCertificates(options: {
   atStart?: FileAtStart | undefined;
 }): ServingCertificates {
   const now = options.clock.now();
-  const { atStart } = options;
+  const { atStart, hosts } = options;
   const ca = ensureCa(options.certDir, now, { atStart });
+  const caPem = ca.certificatePem;
   const files = filesOf(options.certDir, 'apiserver');
-  const existing = readOwnPair(files);
-  if (existing !== undefined && stillServes({ pair: existing, ca, hosts: options.hosts, now })) {
-    return { ...existing, caPem: ca.certificatePem };
+  const existing = readPair(files, readCertificate(files.certFile));
+  if (existing !== undefined && stillServes(existing.certificate, { ca, hosts, now })) {
+    return { certificatePem: existing.certificatePem, keyPem: existing.keyPem, caPem };
   }
   const issued = issueCertificate({
     commonName: serverName,
     usage: 'server',
-    hosts: options.hosts,
+    hosts,
     notBefore: now - clockSkewMs,
-    notAfter: Math.min(now + serverLifetimeMs, expiryOf(ca)),
+    notAfter: Math.min(now + serverLifetimeMs, Date.parse(ca.certificate.validTo)),
     issuer: ca,
   });
-  const chained = { ...issued, certificatePem: issued.certificatePem + ca.certificatePem };
+  const chained = { ...issued, certificatePem: issued.certificatePem + caPem };
   writePair(files, chained, atStart);
-  return { ...chained, caPem: ca.certificatePem };
+  return { ...chained, caPem };
 }
 
 /** Issues a client certificate for `user` with `groups`, which is valid for a year. */
@@ -305,17 +308,18 @@ export function ensureCa(
   certDir: string,
   now: number,
   options: { readonly atStart?: FileAtStart | undefined } = {},
-): IssuedCertificate {
+): ParsedPair {
   const files = filesOf(certDir, 'ca');
   const { certFile, keyFile } = files;
+  const found = readCertificate(certFile);
   const isPresent = existsSync(certFile) || existsSync(keyFile);
-  if (isPresent && !isSelfMade(certFile, isAuthority)) {
+  if (isPresent && (found === undefined || !isAuthority(found.certificate))) {
     throw new Error(
       `${certFile} and ${keyFile} are not a CA that this server made, and are left alone: use another --cert-dir, or put apiserver.crt and apiserver.key next to them`,
     );
   }
-  const existing = readOwnPair(files);
-  if (existing !== undefined && isInForce(certificateOf(existing), now)) return existing;
+  const existing = readPair(files, found);
+  if (existing !== undefined && isInForce(existing.certificate, now)) return existing;
   const issued = issueCertificate({
     commonName: `wheelhouse-ca@${Math.floor(now / 1000)}`,
     usage: 'ca',
@@ -323,19 +327,29 @@ export function ensureCa(
     notAfter: now + caLifetimeMs,
   });
   writePair(files, issued, options.atStart);
-  return issued;
+  return { ...issued, certificate: new X509Certificate(issued.certificatePem) };
 }
 
 function filesOf(certDir: string, name: string): PairFiles {
   return { certFile: join(certDir, `${name}.crt`), keyFile: join(certDir, `${name}.key`) };
 }
 
-/** Whether a file holds a certificate that this server generated. */
-function isSelfMade(certFile: string, isMade: (certificate: X509Certificate) => boolean): boolean {
+/** A certificate file. A start reads and parses each one once. */
+interface CertificateText {
+  readonly certificatePem: string;
+  /** The first certificate of the text. */
+  readonly certificate: X509Certificate;
+}
+
+type ParsedPair = IssuedCertificate & CertificateText;
+
+/** Undefined if a file is absent or malformed. */
+function readCertificate(certFile: string): CertificateText | undefined {
   try {
-    return isMade(new X509Certificate(readFileSync(certFile)));
+    const certificatePem = readFileSync(certFile, 'utf8');
+    return { certificatePem, certificate: new X509Certificate(certificatePem) };
   } catch {
-    return false;
+    return undefined;
   }
 }
 
@@ -346,13 +360,15 @@ const isServerCertificate = ({ subject, issuer }: X509Certificate) =>
   subject === `CN=${serverName}` && authorityName.test(issuer);
 
 /** Undefined for a pair that is incomplete, or whose key a crash left outdated. */
-function readOwnPair({ certFile, keyFile }: PairFiles): IssuedCertificate | undefined {
+function readPair(
+  { keyFile }: PairFiles,
+  found: CertificateText | undefined,
+): ParsedPair | undefined {
+  if (found === undefined) return undefined;
   try {
-    const pair = {
-      certificatePem: readFileSync(certFile, 'utf8'),
-      keyPem: readFileSync(keyFile, 'utf8'),
-    };
-    return certificateOf(pair).checkPrivateKey(createPrivateKey(pair.keyPem)) ? pair : undefined;
+    const keyPem = readFileSync(keyFile, 'utf8');
+    const isOfKey = found.certificate.checkPrivateKey(createPrivateKey(keyPem));
+    return isOfKey ? { ...found, keyPem } : undefined;
   } catch {
     return undefined;
   }
@@ -371,25 +387,16 @@ function writePair(
   writeFileAtomically({ path: keyFile, text: pair.keyPem, mode: 0o600, atStart });
 }
 
-function expiryOf(pair: IssuedCertificate): number {
-  return Date.parse(certificateOf(pair).validTo);
-}
-
-const certificateOf = (pair: IssuedCertificate) => new X509Certificate(pair.certificatePem);
-
 /** Whether a certificate is valid and not about to expire. */
 function isInForce({ validFrom, validTo }: X509Certificate, now: number): boolean {
   return Date.parse(validFrom) <= now && Date.parse(validTo) - now > renewBeforeMs;
 }
 
-function stillServes(options: {
-  pair: IssuedCertificate;
-  ca: IssuedCertificate;
-  hosts: readonly string[];
-  now: number;
-}): boolean {
-  const certificate = certificateOf(options.pair);
-  const authority = certificateOf(options.ca);
+function stillServes(
+  certificate: X509Certificate,
+  options: { readonly ca: ParsedPair; readonly hosts: readonly string[]; readonly now: number },
+): boolean {
+  const authority = options.ca.certificate;
   if (!isInForce(certificate, options.now)) return false;
   if (!certificate.checkIssued(authority) || !certificate.verify(authority.publicKey)) return false;
   return options.hosts.every((host) => covers(certificate, host));
