@@ -244,64 +244,72 @@ export class LinkRewriter extends Transform {
     done(null, Buffer.from(this.#rest, 'latin1'));
   }
 
+  /** Copies the text between rewritten tags at once, since most tags contain no link. */
   #rewrite(text: string): string {
     const parts: string[] = [];
+    let copied = 0;
     let from = 0;
     this.#rest = '';
-    while (from < text.length) {
-      const next = this.#endMarker === undefined ? this.#tag(text, from) : this.#skip(text, from);
-      parts.push(next.text);
-      from = next.end;
-      if (this.#rest !== '') break;
+    while (from < text.length && this.#rest === '') {
+      if (this.#endMarker !== undefined) {
+        from = this.#skip(text, from, this.#endMarker);
+        continue;
+      }
+      const start = text.indexOf('<', from);
+      if (start < 0) break;
+      if (!isLetter(text.charCodeAt(start + 1))) {
+        from = this.#passOther(text, start);
+        continue;
+      }
+      const end = this.#tagEnd(text, start);
+      // Continuing after the first character would read the rest again for each `<` in it.
+      from = end ?? start + tagLengthMax;
+      if (end === undefined) continue;
+      const tag = text.slice(start, end);
+      const rewritten = this.#rewriteTag(tag);
+      if (rewritten === tag) continue;
+      parts.push(text.slice(copied, start), rewritten);
+      copied = end;
     }
+    parts.push(text.slice(copied, text.length - this.#rest.length));
     return parts.join('');
   }
 
-  /** Reads text up to the end marker, which is matched case-insensitively. */
-  #skip(text: string, from: number): { text: string; end: number } {
-    const until = this.#endMarker ?? '';
+  /** Passes text up to the end marker, which is matched case-insensitively; returns its index. */
+  #skip(text: string, from: number, until: string): number {
     const pattern = new RegExp(until, 'gi');
     pattern.lastIndex = from;
     const match = pattern.exec(text);
     if (match !== null) {
       this.#endMarker = undefined;
-      return { text: text.slice(from, match.index), end: match.index };
+      return match.index;
     }
     const certain = Math.max(from, text.length - until.length);
     this.#rest = text.slice(certain);
-    return { text: text.slice(from, certain), end: text.length };
+    return text.length;
   }
 
-  /** Reads text up to and including the next tag or start of a comment. */
-  #tag(text: string, from: number): { text: string; end: number } {
-    const start = text.indexOf('<', from);
-    if (start < 0) return { text: text.slice(from), end: text.length };
-    const wait = () => {
-      this.#rest = text.slice(start);
-      return { text: text.slice(from, start), end: text.length };
-    };
+  /** Passes a `<` that begins no tag, or the start of a comment; returns the index after it. */
+  #passOther(text: string, start: number): number {
     const begin = text.slice(start, start + 4);
     if (begin === '<!--') {
       this.#endMarker = '-->';
-      return { text: text.slice(from, start + 4), end: start + 4 };
+      return start + 4;
     }
-    if ('<!--'.startsWith(begin)) return wait();
-    if (!/^<[A-Za-z]/.test(begin)) {
-      return { text: text.slice(from, start + 1), end: start + 1 };
-    }
+    if (!'<!--'.startsWith(begin)) return start + 1;
+    this.#rest = text.slice(start);
+    return text.length;
+  }
+
+  /** Returns the end of a tag; undefined if the tag is too long or the text must wait for it. */
+  #tagEnd(text: string, start: number): number | undefined {
     const reading = tagEnd(text, start, start === 0 ? this.#reading : fromStart);
     this.#reading = fromStart;
-    const { end } = reading;
-    if (end === undefined) {
-      const longest = start + tagLengthMax;
-      if (text.length < longest) {
-        this.#reading = reading;
-        return wait();
-      }
-      // Continuing after the first character would read the rest again for each `<` in it.
-      return { text: text.slice(from, longest), end: longest };
+    if (reading.end === undefined && text.length < start + tagLengthMax) {
+      this.#reading = reading;
+      this.#rest = text.slice(start);
     }
-    return { text: text.slice(from, start) + this.#rewriteTag(text.slice(start, end)), end };
+    return reading.end;
   }
 
   #rewriteTag(tag: string): string {
@@ -345,15 +353,31 @@ function tagEnd(text: string, start: number, before: TagReading): TagReading {
   let { state } = before;
   const limit = Math.min(text.length, start + tagLengthMax);
   for (let index = start + before.length; index < limit; index += 1) {
-    const character = text[index] ?? '';
+    const code = text.charCodeAt(index);
     if (state === '"' || state === "'") {
-      if (character === state) state = 'names';
-    } else if (character === '>') return { length: index - start, state, end: index + 1 };
-    else if (character === '=' && state === 'names') state = 'before';
-    else if (/\s/.test(character)) state = state === 'value' ? 'names' : state;
-    else if (state === 'before') {
-      state = character === '"' || character === "'" ? character : 'value';
-    }
+      if (code === state.charCodeAt(0)) state = 'names';
+    } else if (code === greaterThan) return { length: index - start, state, end: index + 1 };
+    else if (code === equalsSign && state === 'names') state = 'before';
+    else if (isSpace(code)) state = state === 'value' ? 'names' : state;
+    else if (state === 'before') state = quoteOf.get(code) ?? 'value';
   }
   return { length: limit - start, state, end: undefined };
+}
+
+const greaterThan = 0x3e;
+const equalsSign = 0x3d;
+const quoteOf: ReadonlyMap<number, TagState> = new Map([
+  [0x22, '"'],
+  [0x27, "'"],
+]);
+
+/** Whether a character code is that of an ASCII letter; that of a missing one, NaN, is not. */
+function isLetter(code: number): boolean {
+  const lowercase = code | 0x20;
+  return lowercase >= 0x61 && lowercase <= 0x7a;
+}
+
+/** Whether a Latin-1 character is white space to regular expressions. */
+function isSpace(code: number): boolean {
+  return code === 0x20 || (code >= 0x09 && code <= 0x0d) || code === 0xa0;
 }
