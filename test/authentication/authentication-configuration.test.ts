@@ -11,7 +11,13 @@ import {
 } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import { withServer } from '../support/with-server.ts';
-import { clientId, collecting, signingPair, startProvider } from './oidc-provider.ts';
+import {
+  clientId,
+  collecting,
+  makeCertificate,
+  signingPair,
+  startProvider,
+} from './oidc-provider.ts';
 
 const group = 'authentication.svc.io';
 const authenticated = 'system:authenticated';
@@ -20,8 +26,12 @@ type Part = Record<string, unknown>;
 
 const clock = quickClock(20);
 const provider = await untilEnd(startProvider());
+/** Has its own authority, so that each authenticator must use the right one. */
 const secondProvider = await untilEnd(
-  startProvider({ keys: [await signingPair('ES256', 'other')] }),
+  startProvider({
+    keys: [await signingPair('ES256', 'other')],
+    certificateOf: { certificate: makeCertificate() },
+  }),
 );
 // Each server polls its files on the quick clock, so none may outlive its test.
 
@@ -360,8 +370,21 @@ async function reloads({ server }: Started, status: 'success' | 'failure') {
   };
 }
 
-const reloaded = (started: Started, status: 'success' | 'failure', total: number) =>
-  eventually(async () => (await reloads(started, status)).total === total, `${total} ${status}`);
+/** Waits until so many reloads are counted. Each is logged, so metrics are read only after one. */
+async function reloaded(
+  started: Started,
+  status: 'success' | 'failure',
+  total: number,
+): Promise<void> {
+  const isReload = (line: string) => /^(reloaded|failed to reload) /.test(line);
+  let reads: number | undefined;
+  await eventually(async () => {
+    const logged = started.lines.filter(isReload).length;
+    if (logged === reads) return false;
+    reads = logged;
+    return (await reloads(started, status)).total === total;
+  }, `${total} ${status}`);
+}
 
 describe('AUTHN-8: the file', () => {
   test('AUTHN-8: is reloaded', async () => {

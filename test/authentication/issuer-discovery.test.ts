@@ -1,12 +1,12 @@
-import { generateKeyPairSync } from 'node:crypto';
 import type { TokenRequest } from '@wheelhouse/kinds/types/authentication/v1';
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
 import { expect, test } from 'vitest';
 import { temporaryFile } from '../support/cleanup.ts';
 import { freshNamespace, type ResponseOf } from '../support/harness.ts';
+import { rsaKeyPair } from '../support/rsa-keys.ts';
 import { withServer } from '../support/with-server.ts';
 
-const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const { privateKey } = rsaKeyPair();
 const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 
 const issuer = 'https://accounts.example.com';

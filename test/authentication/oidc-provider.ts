@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { type Logger, systemClock } from '@wheelhouse/machinery';
 import { ensureServingCertificates } from '@wheelhouse/server/testing';
 import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose';
+import { rsaKeyPair } from '../support/rsa-keys.ts';
 
 /** A signing key of a provider. */
 export interface SigningPair {
@@ -16,23 +17,31 @@ export interface SigningPair {
   readonly publicJwk: JWK;
 }
 
-/** Creates a pair; without a key ID if `keyId` is undefined. */
-export async function signingPair(algorithm: string, keyId?: string): Promise<SigningPair> {
-  const { privateKey, publicKey } = await generateKeyPair(algorithm, { extractable: true });
-  const jwk = await exportJWK(publicKey);
+/**
+ * Creates a pair; without a key ID if `keyId` is undefined. RSA pairs have the key of a number,
+ * which the pairs of providers share; ECDSA pairs have a new key.
+ */
+export async function signingPair(
+  algorithm: string,
+  keyId?: string,
+  rsaNumber = 0,
+): Promise<SigningPair> {
+  const { privateKey, jwk } = await (algorithm.startsWith('ES')
+    ? newKey(algorithm)
+    : rsaKey(algorithm, rsaNumber));
   const publicJwk = { ...jwk, use: 'sig', ...(keyId === undefined ? {} : { kid: keyId }) };
   return { algorithm, keyId, privateKey, publicJwk };
 }
 
-/** The same key for another algorithm, because generating RSA keys is slow. */
-export async function forAlgorithm(
-  pair: SigningPair,
-  algorithm: string,
-  keyId: string,
-): Promise<SigningPair> {
-  const jwk = await exportJWK(pair.privateKey);
-  const privateKey = (await importJWK(jwk, algorithm)) as CryptoKey;
-  return { algorithm, keyId, privateKey, publicJwk: { ...pair.publicJwk, kid: keyId } };
+async function newKey(algorithm: string) {
+  const { privateKey, publicKey } = await generateKeyPair(algorithm, { extractable: true });
+  return { privateKey, jwk: await exportJWK(publicKey) };
+}
+
+async function rsaKey(algorithm: string, number: number) {
+  const pair = rsaKeyPair(number);
+  const privateKey = (await importJWK(await exportJWK(pair.privateKey), algorithm)) as CryptoKey;
+  return { privateKey, jwk: await exportJWK(pair.publicKey) };
 }
 
 /** Answers a request instead of the provider; returns false for the usual answer. */
@@ -65,7 +74,10 @@ export interface TokenOptions {
 
 export const clientId = 'wheelhouse';
 
-/** Starts a provider; `port` and `certificateOf` restart it at a previous address. */
+/**
+ * Starts a provider; `port` and `certificateOf` restart it at a previous address. Without
+ * `certificateOf`, providers share their authority.
+ */
 export async function startProvider(
   options: {
     readonly keys?: readonly SigningPair[];
@@ -73,7 +85,7 @@ export async function startProvider(
     readonly certificateOf?: Pick<TestProvider, 'certificate'>;
   } = {},
 ): Promise<TestProvider> {
-  const made = options.certificateOf?.certificate ?? makeCertificate();
+  const made = options.certificateOf?.certificate ?? sharedCertificate();
   const requests: string[] = [];
   const server = https.createServer(
     { cert: made.certificatePem, key: made.keyPem },
@@ -110,7 +122,16 @@ export async function startProvider(
   return provider;
 }
 
-function makeCertificate() {
+let ownCertificate: ReturnType<typeof makeCertificate> | undefined;
+
+/** The certificate of all providers of the process, because making one takes longer than a test. */
+function sharedCertificate() {
+  ownCertificate ??= makeCertificate();
+  return ownCertificate;
+}
+
+/** Issues a certificate by a new authority. */
+export function makeCertificate() {
   const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-oidc-'));
   const hosts = ['localhost', '127.0.0.1'];
   const made = ensureServingCertificates({ certDir: directory, hosts, clock: systemClock });

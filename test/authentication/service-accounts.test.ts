@@ -1,4 +1,4 @@
-import { generateKeyPairSync } from 'node:crypto';
+import { generateKeyPairSync, type KeyPairKeyObjectResult } from 'node:crypto';
 import type { SelfSubjectReview, TokenRequest } from '@wheelhouse/kinds/types/authentication/v1';
 import { systemClock } from '@wheelhouse/machinery';
 import { ensureCa } from '@wheelhouse/server/testing';
@@ -11,6 +11,7 @@ import {
   type TestServer,
 } from '../support/harness.ts';
 import { onceWithin } from '../support/once-within.ts';
+import { rsaKeyPair } from '../support/rsa-keys.ts';
 import { withServer } from '../support/with-server.ts';
 
 const server = await withServer({ controllers: ['*'] });
@@ -100,16 +101,11 @@ describe('the server’s CA in every namespace', () => {
 });
 
 describe('keys', () => {
-  const keyOf = (type: 'rsa' | 'ec') => {
-    const { privateKey, publicKey } =
-      type === 'rsa'
-        ? generateKeyPairSync('rsa', { modulusLength: 2048 })
-        : generateKeyPairSync('ec', { namedCurve: 'P-256' });
-    return {
-      private: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
-      public: publicKey.export({ type: 'spki', format: 'pem' }).toString(),
-    };
-  };
+  const ecKeyPair = () => generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const keyOf = ({ privateKey, publicKey }: KeyPairKeyObjectResult) => ({
+    private: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    public: publicKey.export({ type: 'spki', format: 'pem' }).toString(),
+  });
   const review = { apiVersion: 'authentication.svc.io/v1', kind: 'TokenReview' };
   const reviews = '/apis/authentication.svc.io/v1/tokenreviews';
 
@@ -133,8 +129,8 @@ describe('keys', () => {
   }
 
   test('AUTHN-6: may be RSA and ECDSA, several in a file and in several files', async () => {
-    const [rsa, ec, stranger] = [keyOf('rsa'), keyOf('ec'), keyOf('ec')];
-    const bundle = temporaryFile('one.pub', `${keyOf('rsa').public}\n${rsa.public}`);
+    const [rsa, ec, stranger] = [keyOf(rsaKeyPair()), keyOf(ecKeyPair()), keyOf(ecKeyPair())];
+    const bundle = temporaryFile('one.pub', `${keyOf(rsaKeyPair(1)).public}\n${rsa.public}`);
     const single = temporaryFile('two.key', ec.private);
     const verifier = await withServer({ serviceAccounts: { keyFiles: [bundle, single] } });
     const verified = async (signing: string, more?: object) =>
@@ -156,7 +152,7 @@ describe('keys', () => {
   });
 
   test('AUTHN-6: work with every issuer, but never for a deleted account', async () => {
-    const ec = keyOf('ec');
+    const ec = keyOf(ecKeyPair());
     const file = temporaryFile('ec.key', ec.private);
     const accounts = {
       keyFiles: [file],

@@ -21,7 +21,8 @@ export function quickClock(
   factor: number,
   { monotonic = 'runs' }: { readonly monotonic?: 'runs' | 'still' } = {},
 ): QuickClock {
-  const startMs = systemClock.monotonic();
+  // Whole milliseconds, so that sums of skips meet limits exactly.
+  const startMs = Math.floor(systemClock.monotonic());
   let ahead = 0;
   let wallAhead = 0;
   const waits: number[] = [];

@@ -1,5 +1,6 @@
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { startGrpcServer } from './grpc-server.ts';
+import { rsaKeyPair } from './rsa-keys.ts';
 
 /** A key of a test's signer. */
 export interface SignerKey {
@@ -26,10 +27,10 @@ export interface SignerState {
 
 const keysById = new Map<string, SignerKey>();
 
-/**
- * Returns a key pair, RSA unless a curve is named. Equal IDs and curves return the same pair,
- * because generating an RSA key takes longer than most tests.
- */
+/** The numbers of the RSA keys of IDs that one test uses together; all others have the first. */
+const rsaNumbers: Readonly<Record<string, number>> = { next: 1, second: 1, old: 1, stranger: 2 };
+
+/** Returns a key pair, RSA unless a curve is named. Equal IDs and curves return the same pair. */
 export function signerKey(id: string, curve?: 'P-384' | 'P-521'): SignerKey {
   const name = `${id} ${curve}`;
   const key = keysById.get(name) ?? madeKey(id, curve);
@@ -40,7 +41,7 @@ export function signerKey(id: string, curve?: 'P-384' | 'P-521'): SignerKey {
 function madeKey(id: string, curve: 'P-384' | 'P-521' | undefined): SignerKey {
   const pair =
     curve === undefined
-      ? generateKeyPairSync('rsa', { modulusLength: 2048 })
+      ? rsaKeyPair(rsaNumbers[id])
       : generateKeyPairSync('ec', { namedCurve: curve });
   return { id, ...pair };
 }
