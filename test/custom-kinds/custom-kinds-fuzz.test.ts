@@ -221,12 +221,14 @@ function mutate(body: Sent, { chance, pick }: Random): void {
 }
 
 describe('random definitions', () => {
-  test('CRD-1: two thousand of them are refused or served without an internal error', async () => {
+  const rounds = Number(process.env['FUZZ_ROUNDS'] ?? 1000);
+
+  test(`CRD-1: ${rounds} of them are refused or served without an internal error`, async () => {
     const seed = Number(process.env['FUZZ_SEED'] ?? Date.now() % 1_000_000_000);
     console.info(`seed ${seed}`);
     const random = randomOf(seed);
     let accepted = 0;
-    for (let round = 0; round < 2000; round += 1) {
+    for (let round = 0; round < rounds; round += 1) {
       const body = rich();
       for (let changes = 1 + random.below(3); changes > 0; changes -= 1) mutate(body, random);
       const dry = await server.post(`${definitions}?dryRun=All`, body);
@@ -237,7 +239,7 @@ describe('random definitions', () => {
       if (accepted % 10 === 0) await settles(body);
     }
     console.info(`${accepted} accepted`);
-    expect(accepted).toBeGreaterThan(100);
+    expect(accepted).toBeGreaterThan(rounds / 20);
     expect(logged).toEqual([]);
   }, 300_000);
 });
