@@ -141,7 +141,8 @@ async function isAllowed(user: string, key: string, namespace = ns): Promise<boo
     kind: 'SubjectAccessReview',
     spec: { user, resourceAttributes },
   });
-  expect(answer.status, answer.text).toBe(201);
+  // Calling `expect` for each of these thousands of reviews takes half a second.
+  if (answer.status !== 201) expect(answer.status, answer.text).toBe(201);
   return answer.body.status.allowed;
 }
 

@@ -60,7 +60,7 @@ class FakeSocket extends EventEmitter {
   }
 
   write(bytes: Buffer, done: (error?: Error) => void): void {
-    expect(this.writable).toBe(true);
+    if (!this.writable) expect(this.writable).toBe(true);
     this.#taker(bytes);
     const isLate = this.#random.chance(0.2) || this.#late.length > 0;
     if (!isLate) queueMicrotask(done);
@@ -124,10 +124,12 @@ class Windows {
     let rest = Buffer.concat([this.#rest, bytes]);
     while (rest.length >= 9 && rest.length >= 9 + rest.readUIntBE(0, 3)) {
       const length = rest.readUIntBE(0, 3);
-      expect(length).toBeLessThanOrEqual(this.#frameBytesMax);
-      expect(rest[3]).toBeLessThanOrEqual(type.continuation);
-      if (rest[3] === type.goAway) this.codes.push(rest.readUInt32BE(13));
-      if (rest[3] === type.data && strict) this.#data(rest.readUInt32BE(5), length);
+      // Calling `expect` for each frame takes longer than sending it.
+      if (length > this.#frameBytesMax) expect(length).toBeLessThanOrEqual(this.#frameBytesMax);
+      const frameType = rest.readUInt8(3);
+      if (frameType > type.continuation) expect(frameType).toBeLessThanOrEqual(type.continuation);
+      if (frameType === type.goAway) this.codes.push(rest.readUInt32BE(13));
+      if (frameType === type.data && strict) this.#data(rest.readUInt32BE(5), length);
       rest = rest.subarray(9 + length);
     }
     this.#rest = rest;
@@ -137,9 +139,13 @@ class Windows {
     const window = (this.#streams.get(stream) ?? 0) - bytes;
     this.#streams.set(stream, window);
     this.connection -= bytes;
-    if (bytes > 0) expect(Math.min(window, this.connection)).toBeGreaterThanOrEqual(0);
+    const left = Math.min(window, this.connection);
+    if (bytes > 0 && left < 0) expect(left).toBeGreaterThanOrEqual(0);
   }
 }
+
+/** The bytes of all bodies. */
+const zeros = Buffer.alloc(400_000);
 
 /**
  * Answers like typical handlers: immediately or later, whole or streamed, with or without reading
@@ -148,7 +154,7 @@ class Windows {
 function handler(random: Random): (exchange: Exchange) => unknown {
   const answer = (exchange: Exchange) => {
     const bytes = random.pick([0, 1, 100, 20_000, 400_000]);
-    exchange.send({ status: 200, headers: {}, body: Buffer.alloc(bytes) });
+    exchange.send({ status: 200, headers: {}, body: zeros.subarray(0, bytes) });
   };
   return async (exchange) => {
     exchange.onAbort(() => {});
@@ -163,7 +169,7 @@ function handler(random: Random): (exchange: Exchange) => unknown {
     await new Promise((resolve) => setImmediate(resolve));
     if (how === 4) return answer(exchange);
     const stream = exchange.stream({ status: 200, headers: { 'x-a': 'b' } });
-    for (let piece = random.below(20); piece > 0; piece -= 1) stream.write(Buffer.alloc(9000));
+    for (let piece = random.below(20); piece > 0; piece -= 1) stream.write(zeros.subarray(0, 9000));
     if (how === 5) stream.end();
     if (random.chance(0.1)) stream.destroy();
     return undefined;

@@ -372,8 +372,10 @@ function bytesOf(body: unknown): Buffer | undefined {
   return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
 }
 
+/** An answer whose text and body are decoded when a test reads them. */
 function answerOf<Body>(head: http2.IncomingHttpHeaders, bytes: Buffer): Answer<Body> {
-  const text = bytes.toString('utf8');
+  let text: string | undefined;
+  let decoded: { readonly body: Body } | undefined;
   const raw = head['warning'];
   const list = raw === undefined ? [] : Array.isArray(raw) ? raw : [raw];
   const warnings = list.flatMap((line) =>
@@ -385,8 +387,14 @@ function answerOf<Body>(head: http2.IncomingHttpHeaders, bytes: Buffer): Answer<
     status: Number(head[':status']),
     headers: head,
     warnings,
-    text,
-    body: bodyIn<Body>(text),
+    get text() {
+      text ??= bytes.toString('utf8');
+      return text;
+    },
+    get body() {
+      decoded ??= { body: bodyIn<Body>(this.text) };
+      return decoded.body;
+    },
   };
 }
 
