@@ -5,7 +5,7 @@ import {
   listPages,
   resourcePath,
 } from '@wheelhouse/client';
-import { apiVersionOf, appendAll, isObject, type JsonObject } from '@wheelhouse/machinery';
+import { apiVersionOf, appendAll, cut, isObject, type JsonObject } from '@wheelhouse/machinery';
 import { checkPathName, getOrUndefined } from './apply/writes.ts';
 import { NoMatchError } from './errors.ts';
 import type { FlagSpec, Flags } from './flags.ts';
@@ -157,12 +157,12 @@ function checkNamespaceOfNames({ flags }: Session, { namespaced }: ApiResource):
 
 /** Reads the object that `TYPE/NAME` names. Rejects with CliError or ApiError. */
 export async function getByLabel(session: Session, label: string): Promise<JsonObject> {
-  const slash = label.indexOf('/');
-  const resource = await session.resource(slash < 0 ? label : label.slice(0, slash));
-  if (slash < 0) throw new CliError('resource(s) were provided, but no name was specified');
+  const [word, name] = cut(label, '/');
+  const resource = await session.resource(word);
+  if (name === undefined)
+    throw new CliError('resource(s) were provided, but no name was specified');
   const namespace = resource.namespaced ? session.namespace : '';
   const type = { apiVersion: apiVersionOf(resource), kind: resource.kind };
-  const name = label.slice(slash + 1);
   const target = { resource, namespace, name };
   const read = () => session.client.get(targetPath(target));
   return { ...type, ...(await readNamed(session, target, read)) };

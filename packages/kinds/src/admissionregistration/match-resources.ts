@@ -1,5 +1,6 @@
 import {
   appendAll,
+  cut,
   duplicate,
   type FieldError,
   invalid,
@@ -79,9 +80,8 @@ function* validateResources(
   const errors = yield* flatMapSteps(resources, (text, index): FieldError[] => {
     const at = `${field}[${index}]`;
     if (text === '') return [required(at)];
-    const slash = text.indexOf('/');
-    if (slash < 0) return [];
-    const [resource, part] = [text.slice(0, slash), text.slice(slash + 1)];
+    const [resource, part] = cut(text, '/');
+    if (part === undefined) return [];
     const covered = [
       ...(withAllSubresources.has(resource) ? [`${resource}/*`] : []),
       ...(ofAllResources.has(part) ? [`*/${part}`] : []),

@@ -63,11 +63,10 @@ const replacement = 'REDACTED';
  * query parameters redacted. Parameters whose names cannot be decoded are redacted too.
  */
 export function redactSecrets(url: string): string {
-  const at = url.indexOf('?');
-  if (at < 0) return url;
-  const query = url.slice(at + 1);
+  const [path, query] = cut(url, '?');
+  if (query === undefined) return url;
   const redacted = query.split('&').map(redactParameter).join('&');
-  return redacted === query ? url : `${url.slice(0, at)}?${redacted}`;
+  return redacted === query ? url : `${path}?${redacted}`;
 }
 
 function redactParameter(parameter: string): string {

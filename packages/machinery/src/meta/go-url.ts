@@ -1,4 +1,5 @@
 import { posix } from 'node:path';
+import { cut } from '../base/texts.ts';
 import { showValue } from './field-error.ts';
 
 /** A URL as parsed by Go's `url.Parse`; absent parts are empty. */
@@ -16,11 +17,9 @@ interface GoUrl {
  * Parses a URL. Returns Go's error text (`parse ":": missing protocol scheme`) if it is malformed.
  */
 export function parseGoUrl(text: string): GoUrl | string {
-  const hash = text.indexOf('#');
-  if (hash < 0) return parseLocation(text, 'reference');
-  const url = parseLocation(text.slice(0, hash), 'reference');
-  if (typeof url === 'string') return url;
-  const fragment = text.slice(hash + 1);
+  const [location, fragment] = cut(text, '#');
+  const url = parseLocation(location, 'reference');
+  if (typeof url === 'string' || fragment === undefined) return url;
   const why = escapeProblem(fragment);
   return why === undefined ? { ...url, fragment } : `parse ${showValue(text)}: ${why}`;
 }
@@ -43,8 +42,7 @@ function parseLocation(location: string, form: 'reference' | 'request'): GoUrl |
   if (location.startsWith(':')) return wrong('missing protocol scheme');
   const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):/.exec(location)?.[1] ?? '';
   const rest = scheme === '' ? location : location.slice(scheme.length + 1);
-  const mark = rest.indexOf('?');
-  const [before, query] = mark < 0 ? [rest, ''] : [rest.slice(0, mark), rest.slice(mark + 1)];
+  const [before, query = ''] = cut(rest, '?');
   const bare = {
     scheme: scheme.toLowerCase(),
     user: undefined,
@@ -98,10 +96,10 @@ function printAuthority(authority: string | undefined, path: string): string {
   const host = escapeOthers(unescapedBytes(authority.slice(at + 1)), hostByte);
   if (at < 0) return `//${host}`;
   const user = authority.slice(0, at);
-  const colon = user.indexOf(':');
+  const [name, password] = cut(user, ':');
   const printed = (part: string) => escapeOthers(unescapedBytes(part), userByte);
-  if (colon < 0) return `//${printed(user)}@${host}`;
-  return `//${printed(user.slice(0, colon))}:${printed(user.slice(colon + 1))}@${host}`;
+  if (password === undefined) return `//${printed(name)}@${host}`;
+  return `//${printed(name)}:${printed(password)}@${host}`;
 }
 
 const hostByte = /[^A-Za-z0-9\-_.~!$&'()*+,;=:[\]<>"]/g;

@@ -1,5 +1,5 @@
 import { isIPv6 } from 'node:net';
-import { parseGoRequestUrl, parseIpAddress, problemText } from '@wheelhouse/machinery';
+import { cut, parseGoRequestUrl, parseIpAddress, problemText } from '@wheelhouse/machinery';
 import { parseGoDuration } from '../go-wording.ts';
 
 /** Whether a string has a format. */
@@ -54,9 +54,7 @@ function isBase64(text: string): boolean {
 }
 
 function isCidr(text: string): boolean {
-  const slash = text.indexOf('/');
-  if (slash < 0) return false;
-  const [address, length] = [text.slice(0, slash), text.slice(slash + 1)];
+  const [address, length = ''] = cut(text, '/');
   if (!/^\d{1,3}$/.test(length) || parseIpAddress(address) === undefined) return false;
   return Number(length) <= (address.includes(':') ? 128 : 32);
 }

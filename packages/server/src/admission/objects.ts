@@ -2,6 +2,7 @@ import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   type Clock,
+  cut,
   type Dialect,
   type JsonObject,
   jsonEqual,
@@ -61,10 +62,8 @@ function defOf(
   dialect: Dialect,
   resource: string,
 ): ResourceDef | undefined {
-  const dot = resource.indexOf('.');
-  return dot < 0
-    ? snapshot.builtin('', resource)
-    : snapshot.builtin(dialect.group(resource.slice(dot + 1)), resource.slice(0, dot));
+  const [plural, stem] = cut(resource, '.');
+  return snapshot.builtin(stem === undefined ? '' : dialect.group(stem), plural);
 }
 
 /** Metadata that an update may change or omit without granting anything. */

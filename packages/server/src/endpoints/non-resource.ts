@@ -316,8 +316,8 @@ function redirectToIndex(call: AuthorizedCall): void {
   call.exchange.send({ status: 302, headers, body });
 }
 
-function sendText(call: AuthorizedCall, answer: { status: number; type: string; text: string }) {
-  const headers = answerHeaders(call, answer.type);
+function sendText(call: AuthorizedCall, answer: { status: number; text: string }): void {
+  const headers = answerHeaders(call, 'text/plain');
   headers['x-content-type-options'] = 'nosniff';
   call.exchange.send({ status: answer.status, headers, body: Buffer.from(`${answer.text}\n`) });
 }
@@ -376,8 +376,7 @@ function secondsOf(
 /** PUT sets the log verbosity until the server exits; other methods are not allowed. */
 async function setVerbosity(call: AuthorizedCall): Promise<void> {
   const { context, exchange, info } = call;
-  const answer = (status: number, text: string) =>
-    sendText(call, { status, type: 'text/plain', text });
+  const answer = (status: number, text: string) => sendText(call, { status, text });
   if (info.verb !== 'put') return answer(406, 'unsupported http method');
   const text = (await exchange.body(flagBytesMax)).toString();
   const refuse = (problem: 'syntax' | 'range') =>

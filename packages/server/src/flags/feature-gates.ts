@@ -145,11 +145,10 @@ function settingOf(pair: string): { name: string; value: boolean } {
 const component = 'kube';
 
 function withoutComponent(name: string): string {
-  const colon = name.indexOf(':');
-  if (colon < 0) return name;
-  const named = name.slice(0, colon);
+  const [named, gate] = cut(name, ':');
+  if (gate === undefined) return name;
   if (named !== component) throw new FlagError(`component not registered: ${named}`);
-  return name.slice(colon + 1);
+  return gate;
 }
 
 function booleanOf(name: string, text: string): boolean {

@@ -3,6 +3,7 @@ import {
   apiVersionOf,
   type Clock,
   conflict,
+  cut,
   type Exchange,
   expired,
   type MaybePromise,
@@ -436,11 +437,8 @@ export class PlaneTap implements RequestTap {
 
   /** Finds the resources of `Widget` in any group, or of `Widget.example.com`. */
   #find(kindName: string): readonly { group: string; resource: string }[] {
-    const dot = kindName.indexOf('.');
-    const kind = dot < 0 ? kindName : kindName.slice(0, dot);
+    const [kind, group] = cut(kindName, '.');
     const defs = this.#snapshot?.().defs ?? [];
-    return defs.filter(
-      (def) => def.kind === kind && (dot < 0 || def.group === kindName.slice(dot + 1)),
-    );
+    return defs.filter((def) => def.kind === kind && (group === undefined || def.group === group));
   }
 }

@@ -126,8 +126,8 @@ function extensions(options: {
   const { usage, hosts = [] } = options.request;
   const isCa = usage === 'ca';
   const list = [
-    extension('2.5.29.19', sequence(...(isCa ? [trueValue()] : [])), { critical: true }),
-    extension('2.5.29.15', isCa ? certSignUsage : digitalSignatureUsage, { critical: true }),
+    extension('2.5.29.19', sequence(...(isCa ? [trueValue()] : [])), 'critical'),
+    extension('2.5.29.15', isCa ? certSignUsage : digitalSignatureUsage, 'critical'),
     extension('2.5.29.14', octetString(keyId(options.publicKey))),
     extension(
       '2.5.29.35',
@@ -148,10 +148,10 @@ function extensions(options: {
 const certSignUsage = bitString(Buffer.from([0b1000_0110]), 1);
 const digitalSignatureUsage = bitString(Buffer.from([0b1000_0000]), 7);
 
-function extension(id: string, value: Buffer, options?: { critical: boolean }): Buffer {
+function extension(id: string, value: Buffer, weight?: 'critical'): Buffer {
   return sequence(
     objectIdentifier(id),
-    ...(options?.critical === true ? [trueValue()] : []),
+    ...(weight === 'critical' ? [trueValue()] : []),
     octetString(value),
   );
 }

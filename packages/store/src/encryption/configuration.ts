@@ -9,6 +9,7 @@ import {
 } from '@wheelhouse/codec';
 import {
   appendAll,
+  cut,
   type Dialect,
   type FieldError,
   fieldErrorsText,
@@ -347,7 +348,6 @@ function keyOf(key: JsonObject): NamedKey {
 
 /** Splits a name such as `deployments.apps`; a name without a dot is in the core group. */
 export function groupResourceOf(text: string): { group: string; resource: string } {
-  const point = text.indexOf('.');
-  if (point < 0) return { group: '', resource: text };
-  return { group: text.slice(point + 1), resource: text.slice(0, point) };
+  const [resource, group = ''] = cut(text, '.');
+  return { group, resource };
 }

@@ -292,13 +292,13 @@ function columnsFromFile(text: string): Column[] {
 /** Parses the value of `custom-columns`. Throws CliError. */
 function columnsFromText(text: string): Column[] {
   return text.split(',').map((column) => {
-    const colon = column.indexOf(':');
-    if (colon < 0) {
+    const [header, path] = cut(column, ':');
+    if (path === undefined) {
       throw new CliError(
         `unexpected custom-columns spec: ${column}, expected <header>:<json-path-expr>`,
       );
     }
-    return { header: column.slice(0, colon), path: completePath(column.slice(colon + 1)) };
+    return { header, path: completePath(path) };
   });
 }
 

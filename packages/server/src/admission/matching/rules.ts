@@ -2,6 +2,7 @@ import type { CatalogueSnapshot, ResourceDef, VersionDef } from '@wheelhouse/kin
 import {
   type ApiObject,
   compileLabelSelector,
+  cut,
   type Dialect,
   type JsonValue,
   type LabelSelection,
@@ -186,9 +187,7 @@ function fitsScope(
 }
 
 function fitsResource(pattern: string, { resource }: ResourceFact, subresource: string): boolean {
-  const slash = pattern.indexOf('/');
-  const name = slash < 0 ? pattern : pattern.slice(0, slash);
-  const part = slash < 0 ? '' : pattern.slice(slash + 1);
+  const [name, part = ''] = cut(pattern, '/');
   return (
     (name === everything || name === resource) && (part === everything || part === subresource)
   );

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { getCiphers } from 'node:tls';
-import { errorText, ipVersion } from '@wheelhouse/machinery';
+import { cut, errorText, ipVersion } from '@wheelhouse/machinery';
 import { Pattern } from '@wheelhouse/schema';
 import { type FlagDefinition, FlagError, type FlagValues, flagsIn } from '../../flags/flags.ts';
 import type { SecureVersion } from '../../serving/node-servers.ts';
@@ -329,11 +329,11 @@ function namedPair(text: string): NonNullable<SecureServing['named']>[number] {
     new FlagError(
       `invalid argument ${JSON.stringify(text)} for "--tls-sni-cert-key" flag: ${problem}`,
     );
-  const colon = text.indexOf(':');
-  const listed = colon < 0 ? undefined : text.slice(colon + 1).trim();
+  const [fileTexts, nameTexts] = cut(text, ':');
+  const listed = nameTexts?.trim();
   if (listed === '') throw wrong('empty names list is not allowed');
   const names = (listed?.split(',') ?? []).map((name) => name.trim());
-  const files = (colon < 0 ? text : text.slice(0, colon)).trim().split(',');
+  const files = fileTexts.trim().split(',');
   const [certFile, keyFile] = files.map((file) => file.trim());
   if (files.length !== 2 || certFile === undefined || keyFile === undefined) {
     throw wrong('expected comma separated certificate and key file paths');

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import {
   aggregateText,
+  cut,
   type Exchange,
   errorText,
   type MaybePromise,
@@ -149,8 +150,7 @@ function credentialsOrReject(
 
 /** The path as sent, so that an escaped spelling of an allowed path is not allowed. */
 function pathOf({ url }: Exchange): string {
-  const mark = url.indexOf('?');
-  return mark < 0 ? url : url.slice(0, mark);
+  return cut(url, '?')[0];
 }
 
 /** Counts a verdict on a token; authenticators return the same user value while they cache it. */

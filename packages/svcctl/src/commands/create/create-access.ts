@@ -1,5 +1,5 @@
 import { type ApiResource, type RestMapper, resourcePath } from '@wheelhouse/client';
-import { type Dialect, type JsonObject, setMember } from '@wheelhouse/machinery';
+import { cut, type Dialect, type JsonObject, setMember } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
 import {
   createFlags,
@@ -172,14 +172,9 @@ async function resourceRules(session: Session, verbs: readonly string[]): Promis
 }
 
 function parseResource(word: string): RuleResource {
-  const slash = word.indexOf('/');
-  const type = slash < 0 ? word : word.slice(0, slash);
-  const [resource = '', ...group] = type.split('.');
-  return {
-    resource,
-    group: group.join('.'),
-    subresource: slash < 0 ? '' : word.slice(slash + 1),
-  };
+  const [type, subresource = ''] = cut(word, '/');
+  const [resource, group = ''] = cut(type, '.');
+  return { resource, group, subresource };
 }
 
 function findResource(mapper: RestMapper, requested: RuleResource): ApiResource | undefined {

@@ -2,6 +2,7 @@ import { type ApiResource, resourcePath } from '@wheelhouse/client';
 import { rulesOf } from '@wheelhouse/kinds';
 import {
   apiVersionOf,
+  cut,
   isObject,
   type JsonObject,
   type JsonValue,
@@ -111,9 +112,7 @@ async function resourceAttributes(
   request: { verb: string; what: string },
 ): Promise<JsonObject> {
   const { verb, what } = request;
-  const slash = what.indexOf('/');
-  const type = slash < 0 ? what : what.slice(0, slash);
-  const name = slash < 0 ? '' : what.slice(slash + 1);
+  const [type, name = ''] = cut(what, '/');
   const resource = await findResource(session, type);
   const everywhere = session.flags.boolean('all-namespaces');
   if (resource !== undefined && !resource.namespaced && !everywhere) {

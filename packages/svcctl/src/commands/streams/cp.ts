@@ -3,7 +3,7 @@ import { lstat, mkdir, readdir, readlink, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { JsonObject } from '@wheelhouse/machinery';
+import { cut, type JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
 import { CliError, CommandExit } from '../../io.ts';
 import { nameOf, namespaceOf } from '../../objects.ts';
@@ -64,10 +64,9 @@ interface FileSpec {
 }
 
 function parseFileSpec(text: string): FileSpec {
-  const colon = text.indexOf(':');
-  if (colon < 0) return { namespace: '', pod: '', file: text };
-  const file = text.slice(colon + 1);
-  const words = text.slice(0, colon).split('/');
+  const [place, file] = cut(text, ':');
+  if (file === undefined) return { namespace: '', pod: '', file: text };
+  const words = place.split('/');
   const [pod = '', namespace = ''] = words.reverse();
   if (pod === '' || words.length > 2) {
     throw new CliError('filespec must match the canonical format: [[namespace/]pod:]file/path');
