@@ -35,17 +35,34 @@ export function emitDeclarations(names, { areChecked = false } = {}) {
     ),
   );
   const extended = join(root, 'tsconfig.types.json');
-  const compilerOptions = { outDir: emitted };
+  const compilerOptions = { outDir: emitted, paths: sourcePaths() };
   writeFileSync(config, JSON.stringify({ extends: extended, compilerOptions, include }));
   try {
-    // The native compiler omits files that it reaches first through links in node_modules.
-    const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+    const tsc = join(root, 'node_modules', 'typescript-native', 'bin', 'tsc');
     const args = ['-p', config, ...(areChecked ? ['--noCheck'] : [])];
     const { status, stdout } = spawnSync(process.execPath, [tsc, ...args], { encoding: 'utf8' });
     if (status !== 0) throw new Error(`no declarations:\n${stdout}`);
   } finally {
     rmSync(config);
   }
+}
+
+/**
+ * The sources behind the names by which packages import each other. The compiler takes what it
+ * reaches through links in `node_modules` for foreign, and emits no declarations of it.
+ */
+function sourcePaths() {
+  const paths = {};
+  for (const name of readdirSync(join(root, 'packages'))) {
+    const folder = join(root, 'packages', name);
+    const { exports = {} } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+    for (const [entry, { source }] of Object.entries(exports)) {
+      if (source !== undefined) {
+        paths[`@wheelhouse/${name}${entry.slice(1)}`] = [join(folder, source)];
+      }
+    }
+  }
+  return paths;
 }
 
 /** Removes the emitted declarations. */

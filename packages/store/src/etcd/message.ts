@@ -8,7 +8,7 @@ import { WireReader, WireWriter, wireBytes, wireFixed64, wireVarint } from '@whe
 /**
  * The encoding of one type of value. Values for which `isUnset` holds are omitted, as in proto3.
  */
-interface ValueForm<Value> {
+export interface ValueForm<Value> {
   readonly wireType: number;
   readonly unset: Value;
   isUnset(value: Value): boolean;
