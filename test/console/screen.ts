@@ -316,10 +316,15 @@ function editorOn(
  * Returns the accessibility violations that axe-core finds in the page.
  * @param options.only The rules to check; WCAG 2.2 AA by default
  * @param options.except Rules to omit
+ * @param options.without A selector of parts of the page to leave out
  */
 export async function accessibilityFaults(
   screen: Screen,
-  options: { readonly only?: readonly string[]; readonly except?: readonly string[] } = {},
+  options: {
+    readonly only?: readonly string[];
+    readonly except?: readonly string[];
+    readonly without?: string;
+  } = {},
 ): Promise<string[]> {
   if (await screen.run('window.axe === undefined')) await screen.run(axeSource());
   const { only = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'], except = [] } = options;
@@ -331,7 +336,8 @@ export async function accessibilityFaults(
     iframes: false,
     preload: false,
   };
-  const found = `axe.run(document, ${JSON.stringify(check)}).then(({ violations }) =>
+  const context = `{ include: document, exclude: ${JSON.stringify(options.without ?? [])} }`;
+  const found = `axe.run(${context}, ${JSON.stringify(check)}).then(({ violations }) =>
     violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) =>
       id + ': ' + html.slice(0, 200) + ' ' + failureSummary)))`;
   return screen.run(found) as Promise<string[]>;
