@@ -5,6 +5,7 @@ import { spawn } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { stop } from 'esbuild';
 import { build } from './build.mjs';
 import { readResults } from './test-results.mjs';
 
@@ -46,6 +47,8 @@ const checking = [
 const programs = mkdtempSync(join(dirname(report), 'programs-'));
 process.on('exit', () => rmSync(programs, { recursive: true, force: true }));
 await build({ finished: join(programs, 'dist') });
+// Its service would keep hundreds of megabytes until the tests end.
+await stop();
 for (const name of ['bin', 'package.json']) {
   cpSync(join(root, name), join(programs, name), { recursive: true });
 }

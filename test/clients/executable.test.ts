@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import { stop } from 'esbuild';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { connect } from '../support/harness.ts';
 import {
@@ -33,9 +34,11 @@ describe.skipIf(!isPossible)('the single executable', () => {
   afterEach(async () => {
     for (const server of running.splice(0)) await server.remove();
   });
-  afterAll(() => {
+  afterAll(async () => {
     programs?.remove();
     rmSync(folder, { recursive: true, force: true });
+    // Its service would keep its memory as long as the process, which runs more files.
+    await stop();
   });
 
   async function start(options: { readonly flags?: readonly string[]; dataDir?: string } = {}) {

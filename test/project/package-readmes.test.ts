@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { build } from 'esbuild';
+import { build, stop } from 'esbuild';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 
 /**
@@ -11,7 +11,11 @@ import { afterAll, describe, expect, test, vi } from 'vitest';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const folder = join(root, 'node_modules', '.cache', `readmes-${process.pid}`);
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(async () => {
+  rmSync(folder, { recursive: true, force: true });
+  // Its service would keep its memory as long as the process, which runs more files.
+  await stop();
+});
 
 const exampleOf = (name: string): string => {
   const text = readFileSync(join(root, 'packages', name, 'README.md'), 'utf8');

@@ -25,7 +25,9 @@ function runVitest(files: Readonly<Record<string, string>>): Results {
   for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
   const report = join(directory, 'report.json');
   const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
-  const args = [vitest, 'run', '--globals', '--reporter=json', `--outputFile=${report}`];
+  // One process takes the files, as each process takes many in a run of all tests.
+  const pool = ['--no-isolate', '--poolOptions.forks.singleFork'];
+  const args = [vitest, 'run', '--globals', ...pool, '--reporter=json', `--outputFile=${report}`];
   spawnSync(process.execPath, args, { cwd: directory, encoding: 'utf8' });
   return readResults(report, { root: directory });
 }
