@@ -7,24 +7,31 @@ export interface Issue {
 /** The offset of an error that has no position. */
 export const nowhere = -1;
 
+/** The offset of an error about a part that a syntax error has removed: before the first column. */
+export const beforeStart = -0.5;
+
+/** Maximum number of issues that a message shows. */
+const shownMax = 100;
+
 /** An expression that cannot be compiled. */
 export class CelCompileError extends Error {
   /** In the order of their positions. */
   readonly issues: readonly Issue[];
+
+  /** @param issues in the order in which they were found; the message shows the first of them */
   constructor(source: string, issues: readonly Issue[]) {
-    const sorted = [...issues].sort((left, right) => left.at - right.at);
-    super(showIssues(source, sorted));
+    const sorted = issues.slice(0, shownMax).sort((left, right) => left.at - right.at);
+    const rest = issues.length - sorted.length;
+    const truncated = rest > 0 ? `\n${rest} more errors were truncated` : '';
+    super(showIssues(source, sorted) + truncated);
     this.issues = sorted;
   }
 }
 
-const shownMax = 100;
-
 /** Formats sorted issues like cel-go: position, message, the line, and a caret below it. */
 function showIssues(source: string, issues: readonly Issue[]): string {
   const reader = new LineReader(source);
-  const shown = issues.slice(0, shownMax);
-  return shown.map((issue) => showIssue(source, issue, reader)).join('\n');
+  return issues.map((issue) => showIssue(source, issue, reader)).join('\n');
 }
 
 /** Maximum length of a shown line, bytes. */
@@ -34,11 +41,12 @@ function showIssue(source: string, { at, message }: Issue, reader: LineReader): 
   // cel-go has no position in an empty text.
   if (source === '') return `ERROR: <input>:1:0: ${message}`;
   if (at === nowhere) return `ERROR: <input>:-1:0: ${message}`;
-  reader.advance(at);
-  const shown = `ERROR: <input>:${reader.line}:${reader.column}: ${message}`;
+  reader.advance(Math.max(0, at));
+  const column = at === beforeStart ? 0 : reader.column;
+  const shown = `ERROR: <input>:${reader.line}:${column}: ${message}`;
   const { text } = reader;
   if (text === undefined) return shown;
-  const caret = isWide(source.slice(at, reader.end)) ? '\uff3e' : '^';
+  const caret = isWide(source.slice(Math.max(0, at), reader.end)) ? '\uff3e' : '^';
   return `${shown}\n | ${text}\n | ${reader.dots}${caret}`;
 }
 

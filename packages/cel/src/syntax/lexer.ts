@@ -8,9 +8,11 @@ export interface Token {
   readonly text: string;
   readonly at: number;
   readonly value?: Literal;
+  /** Why the literal is invalid. */
+  readonly problem?: string;
 }
 
-/** Thrown for an invalid token; the parser converts it to an issue. */
+/** Thrown for what an expression must not contain; the parser converts it to an issue. */
 export class LexError extends Error {
   readonly issue: Issue;
   constructor(at: number, message: string) {
@@ -41,18 +43,23 @@ interface NoToken {
   readonly at: number;
 }
 
+/** What an expression consists of. */
+export interface Tokens {
+  readonly tokens: readonly Token[];
+  /** Texts that are no tokens, which are reported and skipped. */
+  readonly gaps: readonly { readonly at: number; readonly length: number }[];
+}
+
 /** Tokens and errors between two pauses. */
 const tokensPerStep = 2_000;
 
 /**
- * The tokens of an expression, including its end, and the issues, in steps (TRUST-2). The parser
- * checks the range of numbers. Throws `LexError` for an invalid literal.
+ * The tokens of an expression, including its end, in steps (TRUST-2). The parser
+ * checks the range of numbers.
  */
-export function* tokenize(
-  text: string,
-): Generator<void, { readonly tokens: readonly Token[]; readonly issues: readonly Issue[] }> {
+export function* tokenize(text: string): Generator<void, Tokens> {
   const tokens: Token[] = [];
-  const issues: Issue[] = [];
+  const gaps: { at: number; length: number }[] = [];
   let at = 0;
   while (at < text.length) {
     const code = text.charCodeAt(at);
@@ -65,15 +72,14 @@ export function* tokenize(
       at += skipped.length;
       continue;
     }
-    if ((tokens.length + issues.length) % tokensPerStep === tokensPerStep - 1) yield;
+    if ((tokens.length + gaps.length) % tokensPerStep === tokensPerStep - 1) yield;
     const token = nextToken(text, at);
-    if (token.kind === 'none') {
-      issues.push({ at, message: `Syntax error: token recognition error at: '${token.text}'` });
-    } else tokens.push(token);
+    if (token.kind === 'none') gaps.push({ at, length: token.text.length });
+    else tokens.push(token);
     at += token.text.length;
   }
   tokens.push({ kind: 'end', text: '<EOF>', at: text.length });
-  return { tokens, issues };
+  return { tokens, gaps };
 }
 
 const slash = 0x2f;
@@ -136,7 +142,8 @@ function stringToken(text: string, at: number, start: string): Token | NoToken {
     if (code === mark && text.startsWith(quote, end)) break;
     const endsLine = code === lineFeed || code === carriageReturn;
     if (end >= text.length || (endsLine && quote.length === 1)) {
-      return unquotedToken(text, { at, end, prefix, quote });
+      // The line end is part of what is skipped.
+      return unquotedToken(text, { at, end: end + 1, prefix, quote });
     }
     if (code === backslash && !raw) {
       const length = escapeLength(text, end);
@@ -146,13 +153,27 @@ function stringToken(text: string, at: number, start: string): Token | NoToken {
   }
   const body = text.slice(from, end).replace(/\r\n?/g, '\n');
   const whole = text.slice(at, end + quote.length);
-  const value = prefix.includes('b')
-    ? bytesOf(body, { raw, at })
-    : raw
-      ? body
-      : unescapeText(body, at);
-  return { kind: 'literal', text: whole, at, value };
+  const value = textValue(body, { raw, isBytes: prefix.includes('b') });
+  if (value !== undefined) return { kind: 'literal', text: whole, at, value };
+  const none = prefix.includes('b') ? new Uint8Array() : '';
+  return { kind: 'literal', text: whole, at, value: none, problem: 'unable to unescape string' };
 }
+
+/** The value of a text literal; undefined for one with an invalid escape. */
+function textValue(
+  body: string,
+  { raw, isBytes }: { readonly raw: boolean; readonly isBytes: boolean },
+): string | Uint8Array | undefined {
+  try {
+    if (isBytes) return bytesOf(body, { raw });
+    return raw ? body : unescapeText(body);
+  } catch (error) {
+    if (error instanceof InvalidEscape) return undefined;
+    throw error;
+  }
+}
+
+class InvalidEscape extends Error {}
 
 /** The token of a text in quotes that does not end, or has an invalid escape. */
 function unquotedToken(
@@ -195,23 +216,23 @@ const escapePattern =
   /\\(?:x([0-9a-fA-F]{2})|X([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|([abfnrtv\\?"'`])|([\s\S]))/g;
 
 /** The value of an escape: a number (code point or byte) or a character. */
-function escaped(groups: readonly (string | undefined)[], at: number): number | string {
+function escaped(groups: readonly (string | undefined)[]): number | string {
   const [x, bigX, u, bigU, octal, plain] = groups;
   const hex = x ?? bigX ?? u ?? bigU;
   if (hex !== undefined) return Number.parseInt(hex, 16);
   if (octal !== undefined) return Number.parseInt(octal, 8);
   if (plain !== undefined) return goEscapes[plain] ?? plain;
-  throw new LexError(at, 'unable to unescape string');
+  throw new InvalidEscape();
 }
 
-function unescapeText(body: string, at: number): string {
+function unescapeText(body: string): string {
   if (!body.includes('\\')) return body;
   return body.replace(escapePattern, (_, ...groups: (string | undefined)[]) => {
-    const value = escaped(groups, at);
+    const value = escaped(groups);
     if (typeof value === 'string') return value;
     // Like a Go rune, the number has 32 bits, and those that are not characters are replaced.
     const point = value | 0;
-    if (point > 0x10ffff) throw new LexError(at, 'unable to unescape string');
+    if (point > 0x10ffff) throw new InvalidEscape();
     const isCharacter = point >= 0 && (point < 0xd800 || point > 0xdfff);
     return isCharacter ? String.fromCodePoint(point) : '\ufffd';
   });
@@ -220,7 +241,7 @@ function unescapeText(body: string, at: number): string {
 /**
  * Escapes with two hexadecimal or three octal digits are bytes here; Unicode escapes are rejected.
  */
-function bytesOf(body: string, { raw, at }: { raw: boolean; at: number }): Uint8Array {
+function bytesOf(body: string, { raw }: { raw: boolean }): Uint8Array {
   if (raw || !body.includes('\\')) return new TextEncoder().encode(body);
   const parts: Buffer[] = [];
   let last = 0;
@@ -228,9 +249,9 @@ function bytesOf(body: string, { raw, at }: { raw: boolean; at: number }): Uint8
     parts.push(Buffer.from(body.slice(last, match.index)));
     last = match.index + match[0].length;
     if (match[3] !== undefined || match[4] !== undefined) {
-      throw new LexError(at, 'unable to unescape string');
+      throw new InvalidEscape();
     }
-    const value = escaped(match.slice(1), at);
+    const value = escaped(match.slice(1));
     parts.push(typeof value === 'string' ? Buffer.from(value) : Buffer.from([value]));
   }
   parts.push(Buffer.from(body.slice(last)));

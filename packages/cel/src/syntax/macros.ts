@@ -94,6 +94,6 @@ const oldMacros: Readonly<Record<string, string | undefined>> = {
 const accumulator = '__result__';
 
 function variable(expr: Expr, complaint: string): string {
-  if (expr.kind === 'ident' && !expr.name.startsWith('.')) return expr.name;
+  if (expr.kind === 'ident') return expr.name;
   throw new LexError(expr.at, complaint);
 }

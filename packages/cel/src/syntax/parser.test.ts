@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { CelCompileError } from '../issues.ts';
-import { parse } from './parser.ts';
+import { parse, parseSteps } from './parser.ts';
 
 const operand =
   "'.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
@@ -57,7 +57,11 @@ test.each<[string, ...string[]]>([
   ['true ? 1', "9: Syntax error: mismatched input '<EOF>' expecting ':'"],
   ['', `1: Syntax error: mismatched input '<EOF>' expecting ${operands}`],
   ['1 +', `4: Syntax error: mismatched input '<EOF>' expecting ${operands}`],
-  ['1 + +', `5: Syntax error: mismatched input '+' expecting ${operands}`],
+  [
+    '1 + +',
+    `5: Syntax error: mismatched input '+' expecting ${operands}`,
+    `6: Syntax error: mismatched input '<EOF>' expecting ${operands}`,
+  ],
   ['x ==> y', `5: Syntax error: extraneous input '>' expecting ${operands}`],
   ['f(', `3: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', ')', ${operand}`],
   [
@@ -94,6 +98,78 @@ test.each<[string, ...string[]]>([
     "1: Syntax error: token recognition error at: ''abc'",
     `5: Syntax error: mismatched input '<EOF>' expecting ${operands}`,
   ],
+  [
+    'x.y + (1 2 3) [',
+    "10: Syntax error: mismatched input '2' expecting ')'",
+    "16: Syntax error: mismatched input '<EOF>' expecting " +
+      `{'[', '{', '(', '.', '-', '!', '?', ${operand.slice("'.', '-', '!', ".length)}`,
+  ],
+  [
+    'has(x}.b)',
+    '5: invalid argument to has() macro',
+    "6: Syntax error: mismatched input '}' expecting ')'",
+    "9: Syntax error: extraneous input ')' expecting <EOF>",
+  ],
+  [
+    '[if, 1.0e999, (2 || ]',
+    '2: reserved identifier: if',
+    '6: invalid double literal',
+    `21: Syntax error: mismatched input ']' expecting ${operands}`,
+  ],
+  [
+    '"\\UFFFFFFFF" + (b\'\\u0041\'',
+    '17: unable to unescape string',
+    "26: Syntax error: missing ')' at '<EOF>'",
+  ],
+  [
+    '-) && -+',
+    "2: Syntax error: no viable alternative at input '-)'",
+    `2: Syntax error: mismatched input ')' expecting ${operands}`,
+    "8: Syntax error: no viable alternative at input '-+'",
+    `8: Syntax error: mismatched input '+' expecting ${operands}`,
+    `9: Syntax error: mismatched input '<EOF>' expecting ${operands}`,
+  ],
+  [
+    'a.B{null: 1}',
+    "5: Syntax error: mismatched input 'null' expecting {'}', ',', '?', IDENTIFIER}",
+  ],
+  [
+    '- $ )',
+    "3: Syntax error: token recognition error at: '$'",
+    "5: Syntax error: no viable alternative at input '-  )'",
+    `5: Syntax error: mismatched input ')' expecting ${operands}`,
+  ],
+  ['f(1 2, 3 4)', "5: Syntax error: mismatched input '2' expecting ')'"],
 ])('%s', (source, ...expected) => {
   expect(issuesOf(source)).toEqual(expected);
+});
+
+test('the recovery of an expression ends after 30 attempts, and after 100 errors', () => {
+  expect(issuesOf('(+ a - ,'.repeat(40)).at(-1)).toContain('recovery attempt limit exceeded: 30');
+  expect(issuesOf(`a ${'b '.repeat(600)}`)[0]).toBe(
+    '0: error recovery token lookahead limit exceeded: 256',
+  );
+  expect(() => parse('$ '.repeat(102))).toThrow('\n1 more errors were truncated');
+});
+
+test('a macro whose argument a syntax error removes has an error at the start', () => {
+  expect(() => parse('[1].map(., 2)')).toThrow('<input>:1:0: argument is not an identifier\n');
+});
+
+test('a name behind a dot is a variable of a macro, and calls no macro', () => {
+  expect(issuesOf('[1].all(.x, true)')).toEqual([]);
+  expect(parse('.has(x.a)')).toMatchObject({ kind: 'call', name: '.has' });
+});
+
+test.each([
+  ['names', `[${'if,'.repeat(33_000)}1]`],
+  ['a list without its end', `[${'1,'.repeat(49_000)})`],
+  ['fields', `A{${'b:1,'.repeat(24_000)}1`],
+])('TRUST-2: the issues of many %s are found in steps', (_, source) => {
+  const steps = parseSteps(source, {});
+  let count = 0;
+  expect(() => {
+    while (steps.next().done !== true) count += 1;
+  }).toThrow(CelCompileError);
+  expect(count).toBeGreaterThan(200);
 });

@@ -1,10 +1,12 @@
-import { appendAll, itemAt, runInOnePiece } from '@wheelhouse/machinery';
+import { itemAt, runInOnePiece } from '@wheelhouse/machinery';
 import { codePointCount } from '@wheelhouse/schema';
 import { CelCompileError, type Issue, nowhere } from '../issues.ts';
 import { inPasses, type Pass, passFor } from '../passes.ts';
-import type { CallExpr, Expr, MapEntry, StructField } from './ast.ts';
+import type { Expr, MapEntry, StructField } from './ast.ts';
 import { LexError, type Token, tokenize } from './lexer.ts';
 import { expandMacro, type MacroOptions } from './macros.ts';
+import { literalProblem, reserved, visitSteps } from './recovered-tree.ts';
+import { recoverySteps } from './recovery.ts';
 
 /** Maximum number of code points in an expression. */
 const sizeMax = 100_000;
@@ -19,12 +21,6 @@ const chainMax = 600;
 const heightMax = 600;
 const itemsMax = 100_000;
 
-const reserved = new Set(
-  (
-    'as break const continue else for function if import let loop package namespace return var ' +
-    'void while'
-  ).split(' '),
-);
 const keywords = new Set(['in', 'true', 'false', 'null']);
 
 /** `parseSteps` in one piece, for callers that delay no other request. */
@@ -37,27 +33,40 @@ export function parse(source: string): Expr {
  * grammar of CEL, including optional syntax. Throws `CelCompileError` with positions.
  */
 export function* parseSteps(source: string, options: MacroOptions): Generator<void, Expr> {
-  const issues: Issue[] = [];
-  // A part may be parsed again in a further pass.
-  const reported = new Map<number, string>();
-  try {
-    const size = source.length > sizeMax ? codePointCount(source) : 0;
-    if (size > sizeMax) {
-      const limit = `size: ${size}, limit ${sizeMax}`;
-      throw new LexError(nowhere, `expression code point size exceeds limit: ${limit}`);
-    }
-    const lexed = yield* tokenize(source);
-    appendAll(issues, lexed.issues);
-    const pass = passFor<number, Parsed>(source);
-    const parser = new Parser(lexed.tokens, { macros: options, pass, reported });
-    const expr = yield* inPasses(pass, () => parser.whole());
-    if (issues.length === 0 && reported.size === 0) return expr;
-  } catch (error) {
-    if (!(error instanceof LexError)) throw error;
-    issues.push(error.issue);
+  const size = source.length > sizeMax ? codePointCount(source) : 0;
+  if (size > sizeMax) {
+    const limit = `size: ${size}, limit ${sizeMax}`;
+    const message = `expression code point size exceeds limit: ${limit}`;
+    throw new CelCompileError(source, [{ at: nowhere, message }]);
   }
-  for (const [at, message] of reported) issues.push({ at, message });
+  const lexed = yield* tokenize(source);
+  if (lexed.gaps.length === 0) {
+    const pass = passFor<number, Parsed>(source);
+    const parser = new Parser(lexed.tokens, { macros: options, pass });
+    try {
+      return yield* inPasses(pass, () => parser.whole());
+    } catch (error) {
+      if (error instanceof LimitError) throw new CelCompileError(source, [error.issue]);
+      if (!(error instanceof Misplaced || error instanceof LexError)) throw error;
+    }
+  }
+  const issues: Issue[] = [];
+  const root = yield* recoverySteps(source, lexed, issues);
+  if (root !== undefined) yield* visitSteps(root, issues, options);
   throw new CelCompileError(source, issues);
+}
+
+/** Thrown for an invalid expression, whose issues the recovery finds. */
+class Misplaced extends Error {}
+
+/** Thrown for an expression that exceeds a limit. */
+class LimitError extends Error {
+  readonly issue: Issue;
+
+  constructor(at: number, message: string) {
+    super(message);
+    this.issue = { at, message };
+  }
 }
 
 const levels: readonly ReadonlyMap<string, string>[] = [
@@ -104,31 +113,21 @@ class Parser {
   #depth = 0;
   /** The height of the tree that was parsed last. */
   #height = 0;
-  /** Problems by their positions, besides the one at which the parser stops. */
-  readonly #reported: Map<number, string>;
-  /** What may follow the current expression, for each construct around it. */
-  #closings: string[] = [];
 
   constructor(
     tokens: readonly Token[],
-    options: {
-      readonly macros: MacroOptions;
-      readonly pass: Pass<number, Parsed> | undefined;
-      readonly reported: Map<number, string>;
-    },
+    options: { readonly macros: MacroOptions; readonly pass: Pass<number, Parsed> | undefined },
   ) {
     this.#tokens = tokens;
     this.#macros = options.macros;
     this.#pass = options.pass;
-    this.#reported = options.reported;
   }
 
   whole(): Expr {
     this.#next = 0;
     this.#depth = 0;
-    this.#closings = [];
     const expr = this.#expression();
-    if (this.#peek().kind !== 'end') this.#unexpected('<EOF>');
+    if (this.#peek().kind !== 'end') throw new Misplaced();
     return expr;
   }
 
@@ -152,23 +151,8 @@ class Parser {
   }
 
   #expect(text: string): Token {
-    if (!this.#is(text)) this.#unexpected(`'${text}'`);
+    if (!this.#is(text)) throw new Misplaced();
     return this.#take();
-  }
-
-  /** @param expected the expected tokens; absent for an operand */
-  #unexpected(...expected: readonly string[]): never {
-    const at = this.#next;
-    const closing = this.#closings.at(-1);
-    throw new LexError(this.#peek().at, syntaxError(this.#tokens, { at, expected, closing }));
-  }
-
-  /** Parses an expression that these tokens may follow. */
-  #inside(closing: string, parsePart = () => this.#expression()): Expr {
-    this.#closings.push(closing);
-    const expr = parsePart();
-    this.#closings.pop();
-    return expr;
   }
 
   /** Parses a part at the current token, unless an earlier pass has. */
@@ -191,7 +175,7 @@ class Parser {
   #rise(height: number, at: number): void {
     this.#height = height + 1;
     if (this.#height > heightMax) {
-      throw new LexError(at, `expression recursion limit exceeded: ${heightMax}`);
+      throw new LimitError(at, `expression recursion limit exceeded: ${heightMax}`);
     }
   }
 
@@ -202,14 +186,14 @@ class Parser {
   readonly #wholeExpression = (): Expr => {
     this.#depth += 1;
     if (this.#depth > depthMax) {
-      throw new LexError(nowhere, `expression recursion limit exceeded: ${depthMax}`);
+      throw new LimitError(nowhere, `expression recursion limit exceeded: ${depthMax}`);
     }
     const condition = this.#binary(0);
     const mark = this.#accept('?');
     let expr = condition;
     if (mark !== undefined) {
       let height = this.#height;
-      const yes = this.#inside(':', () => this.#binary(0));
+      const yes = this.#binary(0);
       height = Math.max(height, this.#height);
       this.#expect(':');
       const no = this.#expression();
@@ -229,7 +213,7 @@ class Parser {
       const name = token.kind === 'literal' ? undefined : operators.get(token.text);
       if (name === undefined) return left;
       if (length > chainMax) {
-        throw new LexError(token.at, `expression recursion limit exceeded: ${chainMax}`);
+        throw new LimitError(token.at, `expression recursion limit exceeded: ${chainMax}`);
       }
       this.#take();
       const height = this.#height;
@@ -265,83 +249,55 @@ class Parser {
     const token = this.#peek();
     this.#height = 0;
     if (this.#accept('(')) {
-      const inner = this.#inside(')');
+      const inner = this.#expression();
       this.#expect(')');
       return inner;
     }
     if (this.#is('[')) return this.#list();
     if (this.#is('{')) return this.#map();
     if (token.kind === 'literal' || this.#is('-')) return this.#literal();
-    if (this.#accept('.')) return this.#absolute(token);
-    if (token.kind !== 'name' || token.text.startsWith('`')) this.#unexpected();
+    if (this.#accept('.')) return this.#absolute();
+    if (token.kind !== 'name' || token.text.startsWith('`')) throw new Misplaced();
     this.#take();
     if (token.text === 'true' || token.text === 'false') {
       return { kind: 'const', at: token.at, value: token.text === 'true' };
     }
     if (token.text === 'null') return { kind: 'const', at: token.at, value: null };
-    if (reserved.has(token.text)) {
-      this.#reported.set(token.at, `reserved identifier: ${token.text}`);
-    }
-    if (token.text === 'in') this.#unexpected();
+    if (token.text === 'in') throw new Misplaced();
     return this.#named(token.text, token.at);
   }
 
   /** A name after a leading dot is absolute. */
-  #absolute(dot: Token): Expr {
-    const token = this.#take();
-    const { kind, text, at } = token;
-    if (kind === 'name' && reserved.has(text)) {
-      this.#reported.set(dot.at, `reserved identifier: ${text}`);
-    }
-    if (kind === 'name' && !keywords.has(text) && !text.startsWith('`'))
+  #absolute(): Expr {
+    const { kind, text, at } = this.#take();
+    if (kind === 'name' && !keywords.has(text) && !text.startsWith('`')) {
       return this.#named(`.${text}`, at);
-    throw noName(token, '.');
+    }
+    throw new Misplaced();
   }
 
   #literal(): Expr {
     const sign = this.#accept('-');
     const token = this.#take();
     const { value } = token;
-    if (value === undefined) this.#unexpected();
+    const isNumber = typeof value === 'bigint' || typeof value === 'number';
+    if (value === undefined || (sign !== undefined && !isNumber)) throw new Misplaced();
+    if (literalProblem(token, sign !== undefined) !== undefined) throw new Misplaced();
     const at = sign?.at ?? token.at;
-    if (typeof value === 'bigint') {
-      const integer = sign === undefined ? value : -value;
-      if (BigInt.asIntN(64, integer) !== integer) this.#reported.set(at, 'invalid int literal');
-      return { kind: 'const', at, value: integer };
-    }
-    if (typeof value === 'number') {
-      if (!Number.isFinite(value)) this.#reported.set(at, 'invalid double literal');
-      return { kind: 'const', at, value: sign === undefined ? value : -value };
-    }
-    if (sign !== undefined) this.#unexpected();
-    if (typeof value === 'object' && value !== null && 'uint' in value) {
-      const isInRange = BigInt.asUintN(64, value.uint) === value.uint;
-      if (!isInRange) this.#reported.set(at, 'invalid uint literal');
-    }
-    return { kind: 'const', at, value };
+    return { kind: 'const', at, value: sign !== undefined && isNumber ? -value : value };
   }
 
   #named(name: string, at: number): Expr {
     const paren = this.#accept('(');
-    if (paren === undefined) return this.#message(name, at) ?? { kind: 'ident', at, name };
+    const message = paren === undefined ? this.#message(name, at) : undefined;
+    if (message !== undefined) return message;
+    if (reserved.has(name.replace(/^\./, ''))) throw new Misplaced();
+    if (paren === undefined) return { kind: 'ident', at, name };
     const args = this.#arguments();
-    return this.#expanded({
-      kind: 'call',
-      at: paren.at,
-      name: name.replace(/^\./, ''),
-      target: undefined,
-      args,
-    });
-  }
-
-  #expanded(call: CallExpr): Expr {
-    try {
-      return expandMacro(call, this.#macros);
-    } catch (error) {
-      if (!(error instanceof LexError)) throw error;
-      this.#reported.set(error.issue.at, error.issue.message);
-      return call;
-    }
+    // A macro has no leading dot, and a function may have one.
+    const called = name === '.has' ? name : name.replace(/^\./, '');
+    const call = { kind: 'call', at: paren.at, name: called, target: undefined, args } as const;
+    return expandMacro(call, this.#macros);
   }
 
   /** The arguments of a call on a target of the current height. */
@@ -350,10 +306,10 @@ class Parser {
     const { at } = this.#peek();
     let height = this.#height;
     while (!this.#is(')')) {
-      args.push(this.#inside('),'));
+      args.push(this.#expression());
       height = Math.max(height, this.#height);
       if (!this.#accept(',')) break;
-      if (this.#is(')')) this.#unexpected();
+      if (this.#is(')')) throw new Misplaced();
     }
     this.#expect(')');
     this.#rise(height, at);
@@ -367,7 +323,7 @@ class Parser {
     for (;;) {
       const dot = this.#tokens[end];
       const field = this.#tokens[end + 1];
-      if (dot?.text !== '.' || dot.kind !== 'operator' || field?.kind !== 'name') break;
+      if (dot?.text !== '.' || dot.kind !== 'operator' || !isName(field)) break;
       full += `.${field.text}`;
       end += 2;
     }
@@ -379,10 +335,10 @@ class Parser {
     for (let isMore = this.#isFirst('}'); isMore; isMore = this.#isMore('}')) {
       const optional = this.#accept('?') !== undefined;
       const field = this.#peek();
-      if (field.kind !== 'name') this.#unexpected("'}'", "','", "'?'", 'IDENTIFIER');
+      if (!isName(field)) throw new Misplaced();
       this.#take();
       const { at: colon } = this.#expect(':');
-      fields.push({ at: colon, name: field.text, value: this.#inside('},'), optional });
+      fields.push({ at: colon, name: field.text, value: this.#expression(), optional });
       height = Math.max(height, this.#height);
     }
     this.#expect('}');
@@ -398,7 +354,7 @@ class Parser {
   /** Whether another item follows one; a comma may follow the last one. */
   #isMore(end: ']' | '}'): boolean {
     if (this.#is(end)) return false;
-    if (this.#accept(',') === undefined) this.#unexpected(`'${end}'`, "','");
+    if (this.#accept(',') === undefined) throw new Misplaced();
     return this.#is('?') || beginsOperand(this.#peek());
   }
 
@@ -408,9 +364,9 @@ class Parser {
     let height = 0;
     for (let isMore = this.#isFirst(']'); isMore; isMore = this.#isMore(']')) {
       const optional = this.#accept('?') !== undefined;
-      items.push({ value: this.#inside('],'), optional });
+      items.push({ value: this.#expression(), optional });
       height = Math.max(height, this.#height);
-      if (items.length > itemsMax) throw new LexError(at, 'list literal has too many elements');
+      if (items.length > itemsMax) throw new LimitError(at, 'list literal has too many elements');
     }
     this.#expect(']');
     this.#rise(height, at);
@@ -423,12 +379,12 @@ class Parser {
     let height = 0;
     for (let isMore = this.#isFirst('}'); isMore; isMore = this.#isMore('}')) {
       const optional = this.#accept('?') !== undefined;
-      const key = this.#inside(':');
+      const key = this.#expression();
       height = Math.max(height, this.#height);
       const colon = this.#expect(':');
-      entries.push({ at: colon.at, key, value: this.#inside('},'), optional });
+      entries.push({ at: colon.at, key, value: this.#expression(), optional });
       height = Math.max(height, this.#height);
-      if (entries.length > itemsMax) throw new LexError(at, 'map literal has too many entries');
+      if (entries.length > itemsMax) throw new LimitError(at, 'map literal has too many entries');
     }
     this.#expect('}');
     this.#rise(height, at);
@@ -439,13 +395,13 @@ class Parser {
     let expr = start;
     for (let length = 0; ; length += 1) {
       if (length > chainMax) {
-        throw new LexError(this.#peek().at, `expression recursion limit exceeded: ${chainMax}`);
+        throw new LimitError(this.#peek().at, `expression recursion limit exceeded: ${chainMax}`);
       }
       const bracket = this.#accept('[');
       if (bracket !== undefined) {
         const name = this.#accept('?') === undefined ? '_[_]' : '_[?_]';
         const height = this.#height;
-        expr = call(name, bracket.at, [expr, this.#inside(']')]);
+        expr = call(name, bracket.at, [expr, this.#expression()]);
         this.#rise(Math.max(height, this.#height), bracket.at);
         this.#expect(']');
         continue;
@@ -460,7 +416,7 @@ class Parser {
     const optional = this.#accept('?') !== undefined;
     const token = this.#take();
     if (token.kind !== 'name' || keywords.has(token.text)) {
-      throw noName(token, optional ? '.?' : '.');
+      throw new Misplaced();
     }
     const field = token.text.replaceAll('`', '');
     const paren = optional || field !== token.text ? undefined : this.#accept('(');
@@ -469,95 +425,19 @@ class Parser {
       return { kind: 'select', at: dot.at, operand, field, test: false, optional };
     }
     const args = this.#arguments();
-    return this.#expanded({ kind: 'call', at: paren.at, name: token.text, target: operand, args });
+    const call: Expr = { kind: 'call', at: paren.at, name: token.text, target: operand, args };
+    return expandMacro(call, this.#macros);
   }
 }
 
-/** The error of a token that is not the name after a dot. */
-function noName({ kind, text, at }: Token, dot: '.' | '.?'): LexError {
-  const problem =
-    keywords.has(text) && text !== 'in' && dot === '.'
-      ? `mismatched input '${text}' expecting IDENTIFIER`
-      : `no viable alternative at input '${dot}${kind === 'end' ? '' : text}'`;
-  return new LexError(at, `Syntax error: ${problem}`);
-}
+const isName = (token: Token | undefined): token is Token =>
+  token?.kind === 'name' && !keywords.has(token.text);
 
 function call(name: string, at: number, args: readonly Expr[]): Expr {
   return { kind: 'call', at, name, target: undefined, args };
-}
-
-/** Tokens that can start an operand, in the order of cel-go's grammar. */
-const starts =
-  "'[' '{' '(' '.' '-' '!' 'true' 'false' 'null' NUM_FLOAT NUM_INT NUM_UINT STRING BYTES IDENTIFIER";
-/** All symbols in the order of the grammar, which error messages use. */
-const order = "'[' ']' '{' '}' '(' ')' '.' ',' '-' '!' '?'".split(' ');
-
-/** Tokens that are allowed besides an operand, by the opening token and its predecessor. */
-function besides(opening: Token | undefined, before: Token | undefined): readonly string[] {
-  if (opening?.kind !== 'operator') return [];
-  const isBehindValue =
-    before !== undefined && (before.kind !== 'operator' || /^[)\]}]$/.test(before.text));
-  if (opening.text === '(') return isBehindValue ? ["')'"] : [];
-  if (opening.text === '[') return isBehindValue ? ["'?'"] : ["']'", "','", "'?'"];
-  return opening.text === '{' ? ["'}'", "','", "'?'"] : [];
-}
-
-function operands(others: readonly string[]): string {
-  const signs = order.filter((sign) => others.includes(sign) || starts.split(' ').includes(sign));
-  const words = starts.split(' ').filter((word) => !order.includes(word));
-  return `{${[...signs, ...words].join(', ')}}`;
 }
 
 function beginsOperand({ kind, text }: Token): boolean {
   if (kind === 'operator') return /^[[{(.\-!]$/.test(text);
   return kind === 'literal' || (kind === 'name' && text !== 'in');
 }
-
-/**
- * Whether a token can follow a closing bracket.
- * @param closing what may follow the expression around it; absent for the whole expression
- */
-function follows({ kind, text }: Token, closing: string | undefined): boolean {
-  if (kind === 'end') return closing === undefined;
-  if (kind === 'name') return text === 'in';
-  return kind === 'operator' && (!/^[(){}\]!,:]$/.test(text) || closing?.includes(text) === true);
-}
-
-/**
- * The error for an unexpected token in the words of cel-go's parser, which first tries to delete
- * the token and then to insert the expected one.
- *
- * @param expected the expected tokens; empty for an operand
- */
-function syntaxError(
-  tokens: readonly Token[],
-  options: {
-    readonly at: number;
-    readonly expected: readonly string[];
-    readonly closing: string | undefined;
-  },
-): string {
-  const { at, expected, closing } = options;
-  const token = itemAt(tokens, at);
-  const shown = `'${token.text}'`;
-  const isOperand = expected.length === 0;
-  const others = isOperand ? besides(tokens[at - 1], tokens[at - 2]) : expected;
-  const [only = ''] = expected;
-  const expecting = isOperand
-    ? operands(others)
-    : expected.length === 1
-      ? only
-      : `{${expected.join(', ')}}`;
-  const next = tokens[at + 1];
-  if (next !== undefined && (isExpected(next, others) || (isOperand && beginsOperand(next)))) {
-    return `Syntax error: extraneous input ${shown} expecting ${expecting}`;
-  }
-  const canInsert = only === "':'" ? beginsOperand(token) : follows(token, closing);
-  if (expected.length === 1 && only !== '<EOF>' && canInsert) {
-    return `Syntax error: missing ${only} at ${shown}`;
-  }
-  return `Syntax error: mismatched input ${shown} expecting ${expecting}`;
-}
-
-const isExpected = ({ kind, text }: Token, expected: readonly string[]): boolean =>
-  expected.includes(kind === 'name' ? 'IDENTIFIER' : kind === 'end' ? '<EOF>' : `'${text}'`);
