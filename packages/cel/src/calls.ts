@@ -1,10 +1,22 @@
 import { type Frame, outcome, type Step, type Work } from './folds.ts';
 import { shownKey } from './library/arithmetic.ts';
 import { accepts, type CallContext, noSuchOverload, type Overload } from './types/functions.ts';
-import { CelCostError, CelError, isMapValue, List, type Value } from './values.ts';
+import {
+  CelCostError,
+  CelError,
+  Duration,
+  isMapValue,
+  List,
+  Optional,
+  Timestamp,
+  TypeValue,
+  Uint,
+  type Value,
+} from './values.ts';
 
 /** Indexing a value without content reports a missing key, as in cel-go. */
-function unknownCall(name: string, args: readonly Value[]): CelError {
+function unknownCall({ name, hasLiteralPattern }: Call, args: readonly Value[]): CelError {
+  if (hasLiteralPattern) return noSuchOverload();
   const [operand, key] = args;
   const isScalar = operand !== undefined && !(operand instanceof List) && !isMapValue(operand);
   if (name !== '_[_]' || !isScalar) return noSuchOverload({ name, args });
@@ -35,8 +47,12 @@ export interface Call {
   readonly steps: readonly Step[];
   /** What the call costs besides what the function charges. */
   readonly cost: number;
+  /** What an index into an optional without a value costs; undefined for other functions. */
+  readonly absentCost: number | undefined;
   /** Whether a failing argument ends the call, which then costs nothing. */
   readonly endsAtFailure: boolean;
+  /** Whether it matches a literal pattern, for which cel-go has a function without a name. */
+  readonly hasLiteralPattern: boolean;
   /** See `CallContext.storedPattern`. */
   readonly storedPattern: string | undefined;
 }
@@ -54,13 +70,18 @@ const pricedByOverload = new Set('_+_ _<_ _<=_ _>_ _>=_ @in string bytes'.split(
 function argumentsOf(call: Call, frame: Frame): readonly Value[] {
   const { name, declared, steps, cost, endsAtFailure } = call;
   let failure: CelError | undefined;
-  const args = steps.map((step) => {
+  const args: Value[] = [];
+  for (const step of steps) {
     const arg = outcome(step, frame);
-    if (!(arg instanceof CelError)) return arg;
+    if (!(arg instanceof CelError)) {
+      args.push(arg);
+      if (call.absentCost !== undefined && isAbsent(arg)) return args;
+      continue;
+    }
     if (endsAtFailure) throw arg;
     failure ??= arg;
-    return null;
-  });
+    args.push(null);
+  }
   frame.spend(cost);
   if (failure === undefined) return args;
   const [, searched] = args;
@@ -69,10 +90,28 @@ function argumentsOf(call: Call, frame: Frame): readonly Value[] {
   throw failure;
 }
 
-/** Finds the overload that accepts the arguments, and what it draws on. Throws `CelError`. */
-function resolved(call: Call, frame: Frame) {
+/** What runs a call. */
+interface Resolved {
+  readonly overload: Overload;
+  readonly args: readonly Value[];
+  readonly context: CallContext;
+}
+
+/**
+ * Finds the overload that accepts the arguments, and what it draws on. Returns an
+ * absent optional that was indexed. Throws `CelError`.
+ */
+function resolved(call: Call, frame: Frame): Resolved | Optional {
   const args = argumentsOf(call, frame);
-  const { name, declared, others } = call;
+  const { name, declared, others, absentCost } = call;
+  if (absentCost !== undefined) {
+    const [operand = null, index] = args;
+    if (operand instanceof Optional && index === undefined) {
+      frame.spend(absentCost);
+      return operand;
+    }
+    if (index !== undefined) refuseQualifier(index);
+  }
   let max = comparing.has(name) ? anyTextMax : textMax;
   for (const arg of args) {
     if (typeof arg === 'string' && arg.length > max) {
@@ -84,11 +123,33 @@ function resolved(call: Call, frame: Frame) {
   const [only] = declared;
   const first = only !== undefined && accepts(only, args) ? only : undefined;
   const overload = first ?? declared.find(fits) ?? others.find(fits);
-  if (overload === undefined) throw unknownCall(name, args);
+  if (overload === undefined) throw unknownCall(call, args);
   const isUnpriced = declared.length > 1 && pricedByOverload.has(name);
   const context = isUnpriced ? frame.unpriced() : frame;
   return { overload, args, context: withStoredPattern(context, call.storedPattern) };
 }
+
+/** An optional without a value. */
+export const isAbsent = (value: Value | CelError): boolean =>
+  value instanceof Optional && value.value === undefined;
+
+/** Refuses values that cannot index anything. Throws `CelError`. */
+export function refuseQualifier(index: Value): void {
+  if (index !== null && (typeof index !== 'object' || index instanceof Uint)) return;
+  const type = qualifierTypes.find(([fits]) => fits(index));
+  if (type !== undefined) throw new CelError(`invalid qualifier type: ${type[1]}`);
+}
+
+const qualifierTypes: readonly (readonly [fits: (index: Value) => boolean, name: string])[] = [
+  [(index) => index === null, 'types.Null'],
+  [(index) => index instanceof Uint8Array, 'types.Bytes'],
+  [(index) => index instanceof Timestamp, 'types.Timestamp'],
+  [(index) => index instanceof Duration, 'types.Duration'],
+  [(index) => index instanceof TypeValue, '*types.Type'],
+  [(index) => index instanceof Optional, '*types.Optional'],
+  [(index) => index instanceof List, '*types.baseList'],
+  [(index) => isMapValue(index), '*types.baseMap'],
+];
 
 /** Exempts the pattern of one call from the limit, for as long as its program exists. */
 function withStoredPattern(context: CallContext, storedPattern: string | undefined): CallContext {
@@ -99,7 +160,9 @@ function withStoredPattern(context: CallContext, storedPattern: string | undefin
 /** Compiles a call to a step. */
 export function callStep(call: Call): Step {
   return (frame) => {
-    const { overload, args, context } = resolved(call, frame);
+    const found = resolved(call, frame);
+    if (found instanceof Optional) return found;
+    const { overload, args, context } = found;
     return overload.run(args, context);
   };
 }
@@ -107,7 +170,9 @@ export function callStep(call: Call): Step {
 /** `callStep` in steps. */
 export function callWork(call: Call): Work {
   return function* (frame) {
-    const { overload, args, context } = resolved(call, frame);
+    const found = resolved(call, frame);
+    if (found instanceof Optional) return found;
+    const { overload, args, context } = found;
     return overload.steps === undefined
       ? overload.run(args, context)
       : yield* overload.steps(args, context);

@@ -6,6 +6,7 @@ import {
   type CallExpr,
   type Expr,
   type FoldExpr,
+  type FoldName,
   type IdentExpr,
   type Literal,
   type MapExpr,
@@ -218,9 +219,16 @@ class Checker {
     return showType(this.#finished(type));
   }
 
+  /** A type parameter, which some messages name like cel-go. */
   #newParameter(): Type {
+    const name = `_var${this.#fresh}`;
     this.#fresh += 1;
-    return { name: `_${this.#fresh}`, args: [], isParameter: true };
+    return { name, args: [], isParameter: true };
+  }
+
+  /** Counts type parameters that only cel-go creates, for calls that macros stand for. */
+  #skipParameters(count: number): void {
+    this.#fresh += count;
   }
 
   #lookup(name: string, scope: Scope | undefined): Type | undefined {
@@ -303,8 +311,11 @@ class Checker {
     let result: Type | undefined;
     for (const overload of overloads) {
       const { isRunTimeOnly, params: declared } = overload;
-      if (overload.isMember !== isMember || declared.length !== argumentTypes.length) continue;
-      if (isRunTimeOnly) continue;
+      if (overload.isMember !== isMember || isRunTimeOnly) continue;
+      if (declared.length !== argumentTypes.length) {
+        if (overload.isGeneric) this.#skipParameters(parametersOf(overload).size);
+        continue;
+      }
       const bindings = this.#substitution;
       const { size } = bindings;
       const { params, result: type } = this.#instance(overload);
@@ -360,7 +371,7 @@ class Checker {
 
   /** The issue of a checked subexpression whose type is not the expected one. */
   #mismatch(expr: Expr, expected: Type, actual: Type): Type {
-    const message = `expected type '${this.#show(expected)}' but found '${this.#show(actual)}'`;
+    const message = `expected type '${showType(expected)}' but found '${showType(actual)}'`;
     this.#issues.push({ issue: { at: expr.at, message }, expr });
     return errorType;
   }
@@ -418,8 +429,12 @@ class Checker {
     const firstType = second === undefined && isList ? value : key;
     let inner: Scope = { name: first, type: firstType, outer: scope };
     if (second !== undefined) inner = { name: second, type: value, outer: inner };
+    const macro = expr.filter === undefined ? expr.name : (`${expr.name}/filter` as const);
+    const [before, behind] = macroParameters[macro] ?? [0, 0];
+    this.#skipParameters(before);
     const filter = expr.filter === undefined ? boolType : this.typeOf(expr.filter, inner);
     const body = this.typeOf(expr.body, inner);
+    this.#skipParameters(behind);
     const result = this.#foldResult(expr, { body, range, firstType, key });
     this.#mustBeBool(expr, filter, result);
     return result;
@@ -433,7 +448,7 @@ class Checker {
       isAssignable(dynType, range, this.#substitution);
       return [dynType, dynType];
     }
-    const shown = this.#show(range);
+    const shown = showType(range);
     const why = `expression of type '${shown}' cannot be range of a comprehension`;
     this.#error(expr.range.at, `${why} (must be list, map, or dynamic)`);
     return [errorType, errorType];
@@ -488,7 +503,10 @@ class Checker {
    */
   #optionalMap(expr: OptionalMapExpr, scope: Scope | undefined): Type {
     const before = this.#issues.length;
+    const parameters = this.#fresh;
     const target = this.#resolved(this.typeOf(expr.target, scope));
+    // The target is checked twice, and so are `hasValue`, the list of an empty loop, and `value`.
+    this.#skipParameters(this.#fresh - parameters + 3);
     const issues = this.#issues.slice(before);
     const isOptional = target.name === 'optional_type';
     const isValid = isOptional || isDyn(target) || target.name === '!error!';
@@ -499,8 +517,12 @@ class Checker {
     const missing = isValid ? dynType : errorType;
     const type = isOptional ? (target.args[0] ?? dynType) : missing;
     const body = this.typeOf(expr.body, { name: expr.variable, type, outer: scope });
-    if (!expr.flat) return optionalType(body);
+    if (!expr.flat) {
+      this.#skipParameters(3);
+      return optionalType(body);
+    }
     const none = optionalType(this.#newParameter());
+    this.#skipParameters(1);
     const { size } = this.#substitution;
     if (isAssignable(none, body, this.#substitution)) return body;
     this.#substitution.undo(size);
@@ -514,6 +536,33 @@ class Checker {
     return this.typeOf(body, { name, type, outer });
   }
 }
+
+/** The names of the type parameters of an overload. */
+function parametersOf({ params, result }: Overload): ReadonlySet<string> {
+  const names = new Set<string>();
+  const visit = (type: Type) => {
+    if (type.isParameter) names.add(type.name);
+    for (const arg of type.args) visit(arg);
+  };
+  for (const type of [...params, result]) visit(type);
+  return names;
+}
+
+/** Type parameters of the calls that macros stand for, before and behind their operands. */
+const macroParameters: Readonly<
+  Partial<Record<FoldName | `${FoldName}/filter`, [number, number]>>
+> = {
+  map: [1, 1],
+  'map/filter': [1, 2],
+  filter: [1, 2],
+  exists_one: [0, 3],
+  transformList: [1, 1],
+  'transformList/filter': [1, 2],
+  transformMap: [2, 4],
+  'transformMap/filter': [2, 5],
+  transformMapEntry: [2, 4],
+  'transformMapEntry/filter': [2, 5],
+};
 
 /** Whether arguments are assignable to parameters; a failure may leave bindings. */
 function areAssignable(args: readonly Type[], params: readonly Type[], bindings: Substitution) {

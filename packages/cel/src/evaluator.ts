@@ -1,6 +1,7 @@
 import { runInOnePiece } from '@wheelhouse/machinery';
 import { Attributes, isIndex } from './attributes.ts';
-import { type Call, callStep, callWork } from './calls.ts';
+import { bindStep, bindWork, optionalMapStep, optionalMapWork, readSpecial } from './bindings.ts';
+import { type Call, callStep, callWork, isAbsent, refuseQualifier } from './calls.ts';
 import type { Checked } from './checker.ts';
 import { Constants, constant } from './constants.ts';
 import {
@@ -29,11 +30,10 @@ import {
 } from './syntax/ast.ts';
 import { enumValues, typesWithoutValue } from './syntax/messages.ts';
 import { type Environment, namespacedName, structNamed, typeNames } from './types/environment.ts';
-import { type CallContext, noSuchOverload, type Overload } from './types/functions.ts';
+import type { CallContext, Overload } from './types/functions.ts';
 import {
   CelCostError,
   CelError,
-  Duration,
   EntryMap,
   isMapValue,
   List,
@@ -42,7 +42,6 @@ import {
   longTypeName,
   Optional,
   StructValue,
-  Timestamp,
   TypeValue,
   Unreadable,
   type Value,
@@ -290,28 +289,10 @@ class Compiler implements Compiles {
         return this.#map(expr, scope);
       case 'fold':
         return foldStep(this, expr, scope);
-      case 'optionalMap': {
-        const target = this.compile(expr.target, scope);
-        const slot = scope.length;
-        const body = this.compile(expr.body, [...scope, expr.variable]);
-        return (frame) => {
-          const optional = target(frame);
-          if (!(optional instanceof Optional)) throw noSuchOverload();
-          if (optional.value === undefined) return optional;
-          frame.slots[slot] = optional.value;
-          const value = body(frame);
-          return expr.flat ? value : new Optional(value);
-        };
-      }
-      case 'bind': {
-        const value = this.compile(expr.value, scope);
-        const slot = scope.length;
-        const body = this.compile(expr.body, [...scope, expr.variable]);
-        return (frame) => {
-          frame.slots[slot] = value(frame);
-          return body(frame);
-        };
-      }
+      case 'optionalMap':
+        return optionalMapStep(this, expr, scope);
+      case 'bind':
+        return bindStep(this, expr, scope);
       case 'struct':
         return this.#struct(expr, scope);
     }
@@ -330,28 +311,10 @@ class Compiler implements Compiles {
     switch (expr.kind) {
       case 'fold':
         return foldWork(this, expr, scope);
-      case 'optionalMap': {
-        const target = this.work(expr.target, scope);
-        const slot = scope.length;
-        const body = this.work(expr.body, [...scope, expr.variable]);
-        return function* (frame) {
-          const optional = yield* target(frame);
-          if (!(optional instanceof Optional)) throw noSuchOverload();
-          if (optional.value === undefined) return optional;
-          frame.slots[slot] = optional.value;
-          const value = yield* body(frame);
-          return expr.flat ? value : new Optional(value);
-        };
-      }
-      case 'bind': {
-        const value = this.work(expr.value, scope);
-        const slot = scope.length;
-        const body = this.work(expr.body, [...scope, expr.variable]);
-        return function* (frame) {
-          frame.slots[slot] = yield* value(frame);
-          return yield* body(frame);
-        };
-      }
+      case 'optionalMap':
+        return optionalMapWork(this, expr, scope);
+      case 'bind':
+        return bindWork(this, expr, scope);
       case 'call':
         return lazyWork(this, expr, scope) ?? this.#strictWork(expr, scope);
       default:
@@ -415,11 +378,13 @@ class Compiler implements Compiles {
     const folded = this.#constants.valueOf(expr);
     if (folded !== undefined) return oneStep(constant(folded));
     const isEnd = expr.kind !== 'call' || endsAtFailure(expr.name, all);
+    const isIndexed = expr.kind === 'call' && isIndex(expr.name);
     return function* (frame) {
       for (const { operand, work } of works) {
         const result = yield* outcomeSteps(work, frame);
         frame.operands.set(operand, result);
         if (isEnd && result instanceof CelError) break;
+        if (isIndexed && isAbsent(result)) break;
       }
       return yield* last(frame);
     };
@@ -442,8 +407,7 @@ class Compiler implements Compiles {
         frame.spend(1);
         const value = frame.slots[slot];
         if (value === undefined) throw noSuchAttribute(name);
-        if (value instanceof Unreadable) throw value.error;
-        return value;
+        return value instanceof Unreadable ? readSpecial(value, frame, slot) : value;
       };
     }
     const type = typeNames.get(name);
@@ -466,7 +430,10 @@ class Compiler implements Compiles {
       const cost = this.#attributes.test(expr.operand, scope);
       return (frame) => {
         frame.spend(cost);
-        return hasField(operand(frame), field);
+        const whole = operand(frame);
+        const found = hasField(whole, field);
+        if (!found && whole instanceof Optional) frame.spend(-1);
+        return found;
       };
     }
     const cost = this.#attributes.member(expr.operand, scope);
@@ -529,12 +496,20 @@ class Compiler implements Compiles {
     const storedPattern = searching.has(name) ? this.#storedPattern(args) : undefined;
     const steps = args.map((arg) => this.compile(arg, scope));
     const [, index] = args;
-    if (isIndex(name) && index !== undefined) refuseQualifier(this.#constants.valueOf(index));
+    const constantIndex = index === undefined ? undefined : this.#constants.valueOf(index);
+    if (isIndex(name) && constantIndex !== undefined) refuseQualifier(constantIndex);
     const declared = this.#declared.get(expr) ?? [];
     const others = this.#fitting(name, { isMember, count: args.length });
     const cost = isIndex(name) ? this.#attributes.index(args, scope) : 1;
+    const [operand] = args;
+    const indexed = isIndex(name) && operand !== undefined ? operand : undefined;
+    // Without a value, the index is not evaluated, and an absent item is free.
+    const absentCost =
+      indexed === undefined ? undefined : this.#attributes.member(indexed, scope) - 1;
     const ends = endsAtFailure(name, args);
-    return { name, declared, others, steps, cost, endsAtFailure: ends, storedPattern };
+    const hasLiteralPattern = name === 'matches' && constantIndex !== undefined;
+    const costs = { cost, absentCost, endsAtFailure: ends };
+    return { name, declared, others, steps, ...costs, hasLiteralPattern, storedPattern };
   }
 
   /** The overloads of a function for a number of arguments. */
@@ -634,20 +609,6 @@ function optionalOf(value: Value, place: string): Optional {
   throw new CelError(`cannot initialize optional ${place} from non-optional value ${shown}`);
 }
 
-/** Refuses constants that cannot index anything. */
-function refuseQualifier(index: Value | undefined): void {
-  const type = index === undefined ? undefined : qualifierTypes.find(([fits]) => fits(index));
-  if (type !== undefined) throw new CelError(`invalid qualifier type: ${type[1]}`);
-}
-
-const qualifierTypes: readonly (readonly [fits: (index: Value) => boolean, name: string])[] = [
-  [(index) => index === null, 'types.Null'],
-  [(index) => index instanceof Uint8Array, 'types.Bytes'],
-  [(index) => index instanceof Timestamp, 'types.Timestamp'],
-  [(index) => index instanceof Duration, 'types.Duration'],
-  [(index) => index instanceof TypeValue, '*types.Type'],
-];
-
 /** A member of a value; undefined if it is absent or the value has no members. */
 function memberOf(operand: Value, field: string): Value | undefined {
   if (isMapValue(operand)) return operand.get(field);
@@ -667,7 +628,7 @@ function optionalField(operand: Value, field: string): Optional {
   return value === undefined ? operand : new Optional(memberOf(value, field));
 }
 
-function hasField(operand: Value, field: string): Value {
+function hasField(operand: Value, field: string): boolean {
   const inner = operand instanceof Optional ? operand.value : operand;
   return inner !== undefined && memberOf(inner, field) !== undefined;
 }

@@ -23,6 +23,8 @@ import {
 /** The state of an evaluation: variables by slot, and its cost. */
 export interface Frame extends CallContext {
   readonly slots: (Value | undefined)[];
+  /** The cost so far. */
+  readonly spent: () => number;
 }
 
 /** The state of an evaluation in steps. */
@@ -106,7 +108,7 @@ export function foldStep(compiler: Compiles, expr: FoldExpr, scope: readonly str
   const { costs } = kind;
   const at = { slot: scope.length, variables: expr.variables.length, costs };
   return (frame) => {
-    const elements = range(frame);
+    const elements = rangeOf(outcome(range, frame), at.variables);
     const fold = new Accumulation(kind, frame, isConstant);
     walk(elements, { ...at, frame }, (first) => {
       if (filter !== undefined && !fold.admits(outcome(filter, frame))) return undefined;
@@ -131,8 +133,8 @@ export function foldWork(compiler: Compiles, expr: FoldExpr, scope: readonly str
   const slot = scope.length;
   const { length: variables } = expr.variables;
   return function* (frame) {
-    const elements = yield* range(frame);
-    const keys = keysOf(elements);
+    const elements = rangeOf(yield* outcomeSteps(range, frame), variables);
+    const keys = keysOf(elements, variables);
     const fold = new Accumulation(kind, frame, isConstant);
     // An iterator of pairs would cost more than most bodies.
     for (let index = 0; index < keys.length; index += 1) {
@@ -187,7 +189,7 @@ function walk(
     }
     return;
   }
-  if (!isMapValue(range)) throw notIterable(range);
+  if (!isMapValue(range)) throw notIterable(range, variables);
   for (const key of range.keys()) {
     left -= 1;
     if (isStopped(step(key, variables === 1 ? undefined : range.get(key)))) return;
@@ -200,19 +202,31 @@ function sizeOf(range: Value): number {
 }
 
 /** The error of a macro over another value, which names the type in cel-go. */
-function notIterable(value: Value): CelError {
+function notIterable(value: Value, variables: number): CelError {
   const kind = longTypeName(kindOf(value));
   const name = kind.slice(kind.lastIndexOf('.') + 1).replace(/_type$/, '');
   const type = capitalize(name);
   const pointer = value instanceof Optional || value instanceof TypeValue ? '*' : '';
   const library = value instanceof Opaque ? 'cel' : 'types';
-  return new CelError(`got '${pointer}${library}.${type}', expected iterable type`);
+  const goType = `${pointer}${library}.${type}`;
+  return variables === 2
+    ? unsupportedRange(goType)
+    : new CelError(`got '${goType}', expected iterable type`);
+}
+
+const unsupportedRange = (goType: string) =>
+  new CelError(`unsupported comprehension range type: ${goType}`);
+
+/** The range of a macro. Two variables hide its failure, as in cel-go. */
+function rangeOf(result: Value | CelError, variables: number): Value {
+  if (!(result instanceof CelError)) return result;
+  throw variables === 2 ? unsupportedRange('*types.Err') : result;
 }
 
 /** The items of a list, or the keys of a map. */
-function keysOf(range: Value): Items {
+function keysOf(range: Value, variables: number): Items {
   if (range instanceof List) return range.items;
-  if (!isMapValue(range)) throw notIterable(range);
+  if (!isMapValue(range)) throw notIterable(range, variables);
   return range.keys();
 }
 

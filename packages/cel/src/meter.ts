@@ -96,10 +96,11 @@ export class Meter {
       this.cost += amount;
       if (this.cost > this.#costMax) throw new CelCostError(costExceeded);
     };
-    const atOnce = new MeteredFrame({ slots, spend, work, isStepOver: never });
+    const spent = () => this.cost;
+    const atOnce = new MeteredFrame({ slots, spend, spent, work, isStepOver: never });
     return division === 'none'
       ? atOnce
-      : new MeteredFrame({ slots, spend, work, isStepOver, atOnce });
+      : new MeteredFrame({ slots, spend, spent, work, isStepOver, atOnce });
   }
 
   /** What the evaluation has spent when the step that starts now is over. */
@@ -117,6 +118,7 @@ const costExceeded = 'operation cancelled: actual cost limit exceeded';
 class MeteredFrame implements Frame {
   readonly slots: Frame['slots'];
   readonly spend: Frame['spend'];
+  readonly spent: Frame['spent'];
   readonly work: Frame['work'];
   readonly isStepOver: Frame['isStepOver'];
   readonly equal: Frame['equal'];
@@ -124,9 +126,10 @@ class MeteredFrame implements Frame {
   readonly atOnce: CallContext;
   readonly unpriced: Frame['unpriced'];
 
-  constructor({ slots, spend, work, isStepOver, atOnce }: MeteredFrameParts) {
+  constructor({ slots, spend, spent, work, isStepOver, atOnce }: MeteredFrameParts) {
     this.slots = slots;
     this.spend = spend;
+    this.spent = spent;
     this.work = work;
     this.isStepOver = isStepOver;
     this.equal = (left, right) => equals(left, right, comparisonTally(work));
@@ -135,7 +138,8 @@ class MeteredFrame implements Frame {
     this.atOnce = atOnce ?? this;
     let unpriced: CallContext | undefined;
     this.unpriced = () => {
-      const parts = { slots, spend: (cost: number) => work(Math.max(cost, 0)), work };
+      const unpricedSpend = (cost: number) => work(Math.max(cost, 0));
+      const parts = { slots, spend: unpricedSpend, spent, work };
       unpriced ??= new MeteredFrame({
         ...parts,
         isStepOver,
@@ -146,7 +150,7 @@ class MeteredFrame implements Frame {
   }
 }
 
-type MeteredFrameParts = Pick<Frame, 'slots' | 'spend' | 'work' | 'isStepOver'> & {
+type MeteredFrameParts = Pick<Frame, 'slots' | 'spend' | 'spent' | 'work' | 'isStepOver'> & {
   /** The context of functions that cannot pause; the frame itself if absent. */
   readonly atOnce?: CallContext;
 };

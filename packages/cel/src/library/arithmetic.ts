@@ -1,4 +1,4 @@
-import { int64Max, int64Min, uint64Max } from '@wheelhouse/machinery';
+import { goFloat, int64Max, int64Min, uint64Max } from '@wheelhouse/machinery';
 import { codePointCount } from '@wheelhouse/schema';
 import { joined } from '../items.ts';
 import {
@@ -342,8 +342,9 @@ function indexed(list: List, index: Value): Value | undefined {
   if (typeof at !== 'bigint' && typeof at !== 'number') {
     throw new CelError(`unsupported index type '${longTypeName(kindOf(at))}' in list`);
   }
-  if (typeof at === 'number' && !Number.isInteger(at)) {
-    throw new CelError(`unsupported index value ${at} in list`);
+  const isInt = typeof at === 'number' ? Number.isInteger(at) && Math.abs(at) < 2 ** 63 : true;
+  if (!isInt || (typeof at === 'bigint' && at >= 2n ** 63n)) {
+    throw new CelError(`unsupported index value ${shownKey(at)} in list`);
   }
   const item = at < 0 ? undefined : list.items.at(Number(at));
   if (item instanceof Unreadable) throw item.error;
@@ -357,7 +358,10 @@ function elementAt([list, index = null]: readonly Value[]): Value {
 }
 
 /** A key or index in messages. */
-export const shownKey = (key: Value) => String(key instanceof Uint ? key.value : key);
+export function shownKey(key: Value): string {
+  if (typeof key === 'number' && Number.isFinite(key)) return goFloat(key);
+  return String(key instanceof Uint ? key.value : key);
+}
 
 function memberAt([map, key = null]: readonly Value[]): Value {
   const value = asMap(map).get(key);

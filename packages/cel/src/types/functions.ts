@@ -189,7 +189,6 @@ const operandKinds: Readonly<Record<string, string>> = {
   '_/_': 'double duration int string timestamp uint',
   '_%_': 'duration int string timestamp uint',
   '-_': 'bool double duration int string timestamp',
-  '!_': 'bool double duration int string timestamp',
   ...Object.fromEntries(
     ['_<_', '_<=_', '_>_', '_>=_'].map((operator) => [
       operator,
@@ -201,7 +200,15 @@ const operandKinds: Readonly<Record<string, string>> = {
 };
 
 /** Functions that cel-go runs for operands of any kind. */
-const namelessFunctions = new Set(['@in', 'contains', 'endsWith', 'find', 'findAll', 'startsWith']);
+const namelessFunctions = new Set([
+  '!_',
+  '@in',
+  'contains',
+  'endsWith',
+  'find',
+  'findAll',
+  'startsWith',
+]);
 
 const shown = (value: Value) => longTypeName(kindOf(value));
 

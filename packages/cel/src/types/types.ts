@@ -264,7 +264,7 @@ function bind(from: Type, to: Type, substitution: Substitution): boolean {
   const [parameter, type] = to.isParameter ? [to, from] : [from, to];
   if (occurs(parameter.name, type, substitution)) return false;
   // An error type binds nothing, so that a later argument can.
-  if (type.name !== '!error!') substitution.bind(parameter.name, type);
+  substitution.bind(parameter.name, type);
   return true;
 }
 
