@@ -15,6 +15,7 @@ const numbers = new Map(types.map((type, number) => [type, number]));
 /** Stands for no token in a set: the end of the rule may follow. */
 export const nothing = -1;
 
+/** Types of tokens by their numbers. */
 export type TokenSet = ReadonlySet<number>;
 
 /** The number of a type of tokens. */
@@ -42,6 +43,7 @@ export function showTypes(set: TokenSet): string {
   return shown.length === 1 ? (shown[0] ?? '') : `{${shown.join(', ')}}`;
 }
 
+/** A rule of the grammar. */
 export type RuleName =
   | 'start'
   | 'expr'
@@ -81,6 +83,7 @@ interface RuleState {
   readonly precedence: number;
   readonly next: State;
 }
+/** Where one of several states follows. */
 export interface DecisionState {
   readonly kind: 'decision';
   /** Whether a pass through a loop precedes, instead of the block with the alternatives. */
@@ -96,6 +99,7 @@ export interface DecisionState {
 interface EndState {
   readonly kind: 'end';
 }
+/** What a rule expects next. */
 export type State = TokenState | RuleState | DecisionState | EndState;
 
 /** A part of a rule: creates its first state before the given one. */
