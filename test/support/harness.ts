@@ -363,7 +363,12 @@ export function connect(url: string) {
     watch: <Body extends ResponseBody = ResponseBody>(path: string, options: RequestOptions = {}) =>
       collect<Body>(open('GET', path, options)),
   };
-  return { calls, close: () => session?.destroy() };
+  const close = () => {
+    session?.destroy();
+    // Tests keep their clients; a session would keep its buffers.
+    session = undefined;
+  };
+  return { calls, close };
 }
 
 function bytesOf(body: unknown): Buffer | undefined {

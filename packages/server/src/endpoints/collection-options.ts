@@ -204,20 +204,27 @@ interface Offering {
 }
 
 /** The latest plan of each parsed selector, so that equal watches of a kind share one (TRUST-4). */
-const plans = new WeakMap<readonly FieldRequirement[], Offering & { readonly plan: FieldPlan }>();
+const plans = new WeakMap<readonly FieldRequirement[], SharedPlan>();
+
+/** A plan for a kind, held weakly: parsed selectors outlive a server, to which its kinds refer. */
+interface SharedPlan {
+  readonly def: WeakRef<ResourceDef>;
+  readonly version: WeakRef<VersionDef>;
+  readonly plan: FieldPlan;
+}
 
 function sharedPlan(
   { def, version }: Offering,
   requirements: readonly FieldRequirement[],
 ): FieldPlan {
   const last = plans.get(requirements);
-  if (last !== undefined && last.def === def && last.version === version) return last.plan;
+  if (last?.def.deref() === def && last.version.deref() === version) return last.plan;
   const fields = requirements.map((requirement) => ({
     ...requirement,
     label: storedLabel({ def, version }, requirement.label),
   }));
   const plan = planOf(fields);
-  plans.set(requirements, { def, version, plan });
+  plans.set(requirements, { def: new WeakRef(def), version: new WeakRef(version), plan });
   return plan;
 }
 

@@ -309,12 +309,15 @@ export function headStart(done: Promise<void>, clock: Clock): Promise<void> {
   return waitAtMost(clock, headStartMs, done).catch(() => {});
 }
 
-/** Runs the work on the first call; later calls return the same promise. */
+/**
+ * Runs the work on the first call; later calls return the same promise. Drops the work then, so that
+ * the function that stopped a server does not keep the server's memory.
+ */
 export function once(run: () => Promise<void>): () => Promise<void> {
-  let running: Promise<void> | undefined;
+  let work: (() => Promise<void>) | Promise<void> = run;
   return () => {
-    running ??= run();
-    return running;
+    if (typeof work === 'function') work = work();
+    return work;
   };
 }
 

@@ -1,0 +1,36 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { expect, test } from 'vitest';
+import { configMap, eventually, startTestServer, type TestServer } from '../support/harness.ts';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage: () => void = runInNewContext('gc');
+
+/** Starts, uses, and stops a server; returns it and a reference to its catalogue. */
+async function stoppedServer(): Promise<{
+  readonly server: TestServer;
+  readonly catalogue: WeakRef<object>;
+}> {
+  const opened: WeakRef<object>[] = [];
+  const server = await startTestServer({
+    embedding: { onCatalogue: (catalogue) => opened.push(new WeakRef(catalogue)) },
+  });
+  const made = await server.post('/api/v1/namespaces/default/configmaps', configMap('a'));
+  expect(made.status, made.text).toBe(201);
+  // Parsed selectors are shared by the servers of a process.
+  const listed = await server.get('/api/v1/services?fieldSelector=spec.clusterIP=None');
+  expect(listed.status, listed.text).toBe(200);
+  await server.stop();
+  const [catalogue] = opened;
+  if (catalogue === undefined) throw new Error('the server has no catalogue');
+  return { server, catalogue };
+}
+
+test('the memory of a stopped server is released although its handle is kept', async () => {
+  const { server, catalogue } = await stoppedServer();
+  await eventually(async () => {
+    collectGarbage();
+    return catalogue.deref() === undefined;
+  }, 'the catalogue to be collected');
+  await server.stop();
+});
