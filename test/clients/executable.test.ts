@@ -25,11 +25,11 @@ describe.skipIf(!isPossible)('the single executable', () => {
 
   beforeAll(async () => {
     programs = await buildPrograms();
-    const script = new URL('../../scripts/executable.mjs', import.meta.url).href;
-    const { buildExecutable } = (await import(script)) as {
-      buildExecutable(options: { outfile: string; built: string }): Promise<void>;
-    };
-    await buildExecutable({ outfile: program, built: dirname(programs.console) });
+    const script = JSON.stringify(new URL('../../scripts/executable.mjs', import.meta.url).href);
+    const options = JSON.stringify({ outfile: program, built: dirname(programs.console) });
+    const code = `import(${script}).then((script) => script.buildExecutable(${options}))`;
+    // A process of its own, because the library that writes the file keeps 700 MB.
+    await execute(process.execPath, ['-e', code]);
   }, 240_000);
   afterEach(async () => {
     for (const server of running.splice(0)) await server.remove();
