@@ -67,14 +67,19 @@ export function auditFolder(
     compress: false,
     ...change,
   };
-  const events = (): AuditEvent[] =>
+  const lines = () =>
     readFileSync(logPath, 'utf8')
       .split('\n')
-      .filter((line) => line !== '')
+      .filter((line) => line !== '');
+  const events = (): AuditEvent[] => lines().map((line) => JSON.parse(line));
+  // Most lines belong to other requests; parsing all of them at each look would dominate.
+  const eventsOf = (auditId: string): AuditEvent[] =>
+    lines()
+      .filter((line) => line.includes(auditId))
       .map((line) => JSON.parse(line));
   const of: AuditFolder['of'] = (auditId, last = 'ResponseComplete') =>
     eventually(async () => {
-      const found = events().filter((event) => event.auditID === auditId);
+      const found = eventsOf(auditId).filter((event) => event.auditID === auditId);
       return found.some(({ stage }) => stage === last) ? found : undefined;
     }, `stage ${last} of ${auditId}`);
   return {

@@ -4,7 +4,7 @@ import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
 import { Profile } from 'pprof-format';
 import { describe, expect, test } from 'vitest';
-import { adminToken } from '../support/harness.ts';
+import { adminToken, eventually } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
 
 let verbosity = 0;
@@ -57,7 +57,10 @@ describe('/debug/pprof', () => {
     const taken = getBytes(path).finally(() => {
       isOver = true;
     });
-    while (!isOver) await server.get('/api/v1/configmaps');
+    await eventually(async () => {
+      await server.get('/api/v1/configmaps');
+      return isOver;
+    }, 'the profile');
     const answer = await taken;
     expect(answer.status).toBe(200);
     expect(answer.headers['content-type']).toBe('application/octet-stream');
@@ -75,7 +78,10 @@ describe('/debug/pprof', () => {
     const taken = getBytes(`/debug/pprof/${name}`).finally(() => {
       isOver = true;
     });
-    while (!isOver) await server.get('/apis');
+    await eventually(async () => {
+      await server.get('/apis');
+      return isOver;
+    }, 'the profile');
     const answer = await taken;
     expect(answer.status).toBe(200);
     expect(read(answer.bytes).types).toEqual([type]);

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type JsonObject, silentLogger, systemClock } from '@wheelhouse/machinery';
 import { readFeatureGates, readOptions } from '@wheelhouse/server/testing';
@@ -16,6 +16,7 @@ import {
   startTestServer,
   type TestServer,
 } from '../support/harness.ts';
+import { quickClock } from '../support/quick-clock.ts';
 import { withServer } from '../support/with-server.ts';
 import { onEtcd } from './etcd-config.ts';
 
@@ -41,7 +42,9 @@ const secret = (name: string, word = 'hidden-word') => ({
 function configFile(resources: JsonObject[], name = 'encryption.json'): string {
   const path = join(directory, name);
   const head = { apiVersion: 'apiserver.config.svc.io/v1', kind: 'EncryptionConfiguration' };
-  writeFileSync(path, JSON.stringify({ ...head, resources }));
+  // A server that follows the file must never see an incomplete one.
+  writeFileSync(`${path}.new`, JSON.stringify({ ...head, resources }));
+  renameSync(`${path}.new`, path);
   return path;
 }
 
@@ -262,16 +265,19 @@ describe('unreadable values', () => {
     const file = configFile(rule(own), 'followed.json');
     const hiddenMetrics = 'shown';
     const encryption = { file, reload: 'automatic' } as const;
-    const server = await serverOf(undefined, { encryption, hiddenMetrics });
+    const errors: string[] = [];
+    const logger = { ...silentLogger, error: (message: string) => errors.push(message) };
+    const clock = quickClock(20);
+    const server = await serverOf(undefined, { encryption, hiddenMetrics, logger, clock });
     expect((await server.get(`${core}/secrets/s`)).status).toBe(500);
     writeFileSync(file, '{');
     const failed =
       /_automatic_reloads_total\{apiserver_id_hash="sha256:[0-9a-f]{64}",status="failure"\} 1\n/;
-    await eventually(
-      async () => failed.test((await server.get('/metrics')).text),
-      'the failed reload',
-    );
-    expect((await server.get('/metrics')).text).toMatch(
+    const message = 'cannot reload the encryption configuration';
+    await eventually(async () => errors.includes(message), 'the failed reload');
+    const { text } = await server.get('/metrics');
+    expect(text).toMatch(failed);
+    expect(text).toMatch(
       /_automatic_reload_failures_total\{apiserver_id_hash="sha256:[0-9a-f]{64}"\} 1\n/,
     );
     expect((await server.post(`${core}/secrets`, secret('t'))).status).toBe(201);

@@ -212,7 +212,7 @@ describe('KMS v2', () => {
     expect(plugin.count('Encrypt')).toBe(1);
   });
 
-  test.each<[string, Partial<KmsPlugin['state']>, string]>([
+  const faultyAnswers: readonly [string, Partial<KmsPlugin['state']>, string][] = [
     ['no key', { keyId: '' }, 'got invalid KMSv2 KeyID hash "": keyID is empty'],
     [
       'too long a name',
@@ -245,13 +245,22 @@ describe('KMS v2', () => {
       { failures: new Map([['Encrypt', 7]]) },
       'failed to encrypt DEK, error: rpc error: code = PermissionDenied desc = the vault is sealed',
     ],
-  ])('STORE-3: a plugin that returns %s is unhealthy', async (_, change, message) => {
-    Object.assign(plugin.state, change);
-    const server = await serverOf(rule(kms()));
-    const { status, text } = await server.get('/readyz/kms-providers');
-    expect(status).toBe(500);
-    expect(text).toContain(message);
-    expect((await server.post(`${core}/secrets`, secret('a'))).status).toBe(500);
+  ];
+
+  test('STORE-3: a plugin that returns a faulty answer is unhealthy', async () => {
+    const clock = quickClock(1);
+    const initial = { ...plugin.state };
+    let server: TestServer | undefined;
+    for (const [what, change, message] of faultyAnswers) {
+      Object.assign(plugin.state, initial, change);
+      clock.skip(30_000);
+      // The server has no key yet, because each answer so far was faulty.
+      server ??= await serverOf(rule(kms()), { clock });
+      const { status, text } = await server.get('/readyz/kms-providers');
+      expect(status, what).toBe(500);
+      expect(text, what).toContain(message);
+      expect((await server.post(`${core}/secrets`, secret('a'))).status, what).toBe(500);
+    }
   });
 
   test('HEALTH-2: a plugin with another version, or with two, is unhealthy', async () => {
@@ -444,7 +453,11 @@ describe('the configuration', () => {
   test('STORE-3: a reloaded file adds only healthy plugins', async () => {
     const file = configFile(rule({ identity: {} }), 'followed.json');
     const clock = quickClock(20);
-    const server = await serverOf([], { clock, encryption: { file, reload: 'automatic' } });
+    const logged = new Set<string>();
+    const log = (message: string) => logged.add(message);
+    const logger = { ...silentLogger, info: log, error: log };
+    const encryption = { file, reload: 'automatic' } as const;
+    const server = await serverOf([], { clock, logger, encryption });
     expect((await server.get('/readyz?verbose')).text).toContain('[+]kms-providers ok');
     expect((await server.get('/readyz?verbose')).text).toContain(
       '[+]poststarthook/start-encryption-provider-config-automatic-reload ok',
@@ -462,8 +475,9 @@ describe('the configuration', () => {
     await eventually(async () => plugin.count('Status') > 0, 'the check');
     await eventually(async () => {
       clock.skip(5_000);
-      return (await reloads('failure')) > 0;
+      return logged.has('cannot reload the encryption configuration');
     }, 'the refused file');
+    expect(await reloads('failure')).toBeGreaterThan(0);
     expect((await server.get('/readyz')).status).toBe(200);
     expect((await server.put(`${core}/secrets/a`, made.body)).body.metadata.resourceVersion).toBe(
       made.body.metadata.resourceVersion,
@@ -471,8 +485,9 @@ describe('the configuration', () => {
     plugin.state.healthz = 'ok';
     await eventually(async () => {
       clock.skip(60_000);
-      return (await reloads('success')) > 0;
+      return logged.has('the encryption keys have changed');
     }, 'the file that is tried again');
+    expect(await reloads('success')).toBeGreaterThan(0);
     const written = await server.put(`${core}/secrets/a`, made.body);
     expect(written.body.metadata.resourceVersion).not.toBe(made.body.metadata.resourceVersion);
     expect((await server.get('/healthz/kms-providers')).status).toBe(200);

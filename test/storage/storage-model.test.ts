@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { randomOf, systemClock } from '@wheelhouse/machinery';
 import { openEmbeddedStore, type Store, type StoreEvent } from '@wheelhouse/store';
 import {
@@ -16,6 +17,11 @@ const keys = ['/a', '/a/x', '/a/y', '/ab', '/b/1', '/b/\ufffd', '/b/\u{1f600}'];
 const prefixes = ['', '/', '/a', '/a/', '/b/', '/c'];
 
 const plain = ({ hint: _hint, ...event }: StoreEvent & { hint?: unknown }) => event;
+
+/** Fails unless two values are equal; vitest alone compares buffers byte by byte. */
+function expectSame(actual: unknown, expected: unknown): void {
+  if (!isDeepStrictEqual(actual, expected)) expect(actual).toEqual(expected);
+}
 
 interface Run {
   readonly store: Store;
@@ -57,14 +63,14 @@ async function compare(run: Run, compacted: number): Promise<void> {
   for (let i = 0; i < 4; i++) {
     const revision = compacted + random(model.revision - compacted + 1);
     const key = keys[random(keys.length)] as string;
-    expect(await store.get(key, revision)).toEqual(model.get(key, revision));
+    expectSame(await store.get(key, revision), model.get(key, revision));
     const request = {
       prefix: prefixes[random(prefixes.length)] as string,
       revision,
       ...(random(2) === 0 && { limit: 1 + random(4) }),
       ...(random(2) === 0 && { after: keys[random(keys.length)] as string }),
     };
-    expect(await store.range(request)).toEqual(model.range(request));
+    expectSame(await store.range(request), model.range(request));
   }
 }
 
@@ -88,7 +94,7 @@ async function check(store: Store, order: Run['order'] = 'calls'): Promise<void>
       const watch = await store.watch({ prefix, after, onEvents, onEnd: () => {} });
       watches.push(async () => {
         await watch.reached(model.revision);
-        expect(seen.map(plain)).toEqual(model.events({ prefix, after }));
+        expectSame(seen.map(plain), model.events({ prefix, after }));
       });
       if (random(2) === 0) await watch.reached(model.revision);
     }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { randomOf } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { Lexer } from 'yaml';
@@ -7,6 +8,8 @@ import { createLexer, pause } from './yaml-scalars.ts';
 
 const seed = Math.floor(Math.random() * 2 ** 31);
 const { below, pick } = randomOf(seed);
+/** Number of random texts in each test of long scalars. */
+const rounds = Number(process.env['YAML_ROUNDS'] ?? 20);
 const textOf = (parts: readonly string[], count: number): string =>
   Array.from({ length: count }, () => pick(parts)).join('');
 
@@ -49,6 +52,7 @@ test.each([
     const text = textOf(parts, 1 + below(14));
     const lexemes = lexemesOf(createLexer(), text);
     const expected = lexemesOf(Object.assign(new Lexer(), same), text);
+    if (isDeepStrictEqual(lexemes, expected)) continue;
     expect(lexemes, `seed ${seed}: ${JSON.stringify(text)}`).toEqual(expected);
   }
 });
@@ -73,7 +77,7 @@ describe('TRUST-2: long quoted scalars', () => {
     ['"', double],
     ["'", single],
   ])('between %s are resolved in pieces like the whole', async (quote, parts) => {
-    for (let round = 0; round < 40; round += 1) {
+    for (let round = 0; round < rounds; round += 1) {
       // Few different parts form long rows of blanks, quotes, or escape sequences.
       const chosen = Array.from({ length: 1 + below(4) }, () => pick(parts));
       const text = `- ${quote}${textOf(chosen, 30_000 + below(30_000))}${quote}\n- end\n`;
@@ -88,7 +92,7 @@ describe('TRUST-2: long quoted scalars', () => {
   test('without quotes are resolved in pieces like the whole', async () => {
     const lineEnds = ['\n   ', ' \n\n     ', '\r\n   '];
     const plain = ['a', 'word', 'é', '😀', '"', "'", '\\', 'a:b', '@', 'a#', ' ', '  ', '\t'];
-    for (let round = 0; round < 40; round += 1) {
+    for (let round = 0; round < rounds; round += 1) {
       const chosen = [...Array.from({ length: 1 + below(3) }, () => pick(plain)), pick(lineEnds)];
       const text = `- b: w${textOf(['w', ...chosen], 30_000 + below(30_000))}x\n  c: end\n- end\n`;
       const { value, turns } = await decodedInTurns(text);

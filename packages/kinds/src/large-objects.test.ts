@@ -34,7 +34,7 @@ const repeated = <Item>(count: number, make: (at: number) => Item): Item[] =>
 const props = (depth: number): JsonObject => ({
   type: 'object',
   properties: Object.fromEntries(
-    repeated(12, (at) => [`p${at}`, depth === 0 ? { type: 'string' } : props(depth - 1)]),
+    repeated(9, (at) => [`p${at}`, depth === 0 ? { type: 'string' } : props(depth - 1)]),
   ),
 });
 

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { randomOf, WorkExceeded } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { boundedEscalation, escalationMessage, piecesOf, ruleEscalation } from './escalation.ts';
@@ -52,11 +53,9 @@ describe('comparison of rules', () => {
         .flatMap(piecesOf)
         .filter((piece) => !own.some((rule) => covers(rule, piece)));
       const found = ruleEscalation(own, granted);
-      expect(found, `seed ${seed}, round ${round}`).toEqual({
-        covered: missing.length === 0,
-        missing,
-        omitted: 0,
-      });
+      const expected = { covered: missing.length === 0, missing, omitted: 0 };
+      if (isDeepStrictEqual(found, expected)) continue;
+      expect(found, `seed ${seed}, round ${round}`).toEqual(expected);
     }
   });
 
