@@ -1,5 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { startControlPlane } from '@wheelhouse/server';
 import { expect, test } from 'vitest';
 import { configMap, eventually, startTestServer, type TestServer } from '../support/harness.ts';
 
@@ -33,4 +34,25 @@ test('the memory of a stopped server is released although its handle is kept', a
     return catalogue.deref() === undefined;
   }, 'the catalogue to be collected');
   await server.stop();
+});
+
+test('the objects of a stopped control plane are released although it is kept', async () => {
+  const plane = await startControlPlane();
+  collectGarbage();
+  const { arrayBuffers } = process.memoryUsage();
+  const data = { text: 'x'.repeat(900_000) };
+  for (let index = 0; index < 20; index += 1) {
+    await plane.client.create({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: `c${index}`, namespace: 'default' },
+      data,
+    });
+  }
+  await plane.stop();
+  await eventually(async () => {
+    collectGarbage();
+    return process.memoryUsage().arrayBuffers - arrayBuffers < 9_000_000;
+  }, 'the objects to be collected');
+  await expect(plane.snapshot()).rejects.toThrow('the control plane has stopped');
 });

@@ -93,6 +93,7 @@ class PlaneClients {
   /** Ends all connections. */
   close(): void {
     this.#closed = true;
+    this.#kinds?.close();
     for (const client of this.#opened.splice(0)) client.close();
   }
 
@@ -337,6 +338,9 @@ function planeOf(parts: {
     isStopped = true;
     clients.close();
     await server.stop();
+    // Programs may keep the plane, whose objects and kinds need not stay in memory.
+    snapshots.close();
+    tap.close();
     discard();
   };
   const user = (name: string, groups: readonly string[] = []): PlaneUser => {
@@ -380,7 +384,7 @@ class Snapshots {
   readonly #checkpoints = new WeakMap<PlaneSnapshot, Checkpoint>();
   /** Prefix of the keys that are restored last. */
   readonly #last: string;
-  #store: CheckpointedStore | undefined;
+  #store: CheckpointedStore | 'closed' | undefined;
   #quiet: Promise<void> | undefined;
   #settled: Promise<void> = Promise.resolve();
 
@@ -413,12 +417,18 @@ class Snapshots {
     this.#store = store;
   };
 
+  /** Releases the store; later snapshots fail. */
+  close(): void {
+    this.#store = 'closed';
+  }
+
   /** Delays snapshots until `settled` resolves. */
   waitFor(settled: Promise<void>): void {
     this.#settled = settled;
   }
 
   #open(): CheckpointedStore {
+    if (this.#store === 'closed') throw new Error('the control plane has stopped');
     if (this.#store !== undefined) return this.#store;
     throw new Error('snapshots need a plane that keeps its objects in memory');
   }

@@ -48,6 +48,11 @@ export class KindFinder {
     throw new UnknownKind(`the plane serves no kind ${kind} in ${apiVersion}`);
   }
 
+  /** Releases the server's kinds, once the plane stops. */
+  close(): void {
+    this.#discovered = undefined;
+  }
+
   async #discover(): Promise<RestMapper> {
     const client = createApiClient(this.#config);
     try {

@@ -326,7 +326,12 @@ export class PlaneTap implements RequestTap {
     this.#snapshot = () => catalogue.snapshot();
   };
 
-  /** The kinds that the plane serves now; undefined while it starts. */
+  /** Releases the kinds, once the plane has stopped. */
+  close(): void {
+    this.#snapshot = undefined;
+  }
+
+  /** The kinds that the plane serves now; undefined while it starts and once it has stopped. */
   readonly catalogue = (): CatalogueSnapshot | undefined => this.#snapshot?.();
 
   /** Returns the interface through which tests control faults. */
