@@ -6,6 +6,7 @@ import { decodeTyped } from '@wheelhouse/schema';
 import { afterEach, expect, test } from 'vitest';
 import { establish, versionOf } from '../custom-kinds/custom-kinds.ts';
 import { adminToken, configMap, eventually, freshNamespace } from '../support/harness.ts';
+import { expectSame } from '../support/same.ts';
 import { withServer } from '../support/with-server.ts';
 
 /** Watches of objects whose frames take longer to create than one slice. */
@@ -166,9 +167,9 @@ test('WATCH-1, WATCH-9: large objects arrive whole and in order in every encodin
   }));
   for (const selector of selectors) {
     const watchOf = (accept: string) => watches.get(accept + selector) as LargeWatch;
-    expect(watchOf(json).events()).toEqual(reference);
-    expect(watchOf(protobuf).events()).toEqual(reference);
-    expect(watchOf(protobuf + asMetadata).events()).toEqual(partial);
+    expectSame(watchOf(json).events(), reference);
+    expectSame(watchOf(protobuf).events(), reference);
+    expectSame(watchOf(protobuf + asMetadata).events(), partial);
     expectCbor(watchOf(cbor).frames(), reference);
     expectCbor(watchOf(cbor + asMetadata).frames(), partial);
     const rows = watchOf(json + asTable).events();
@@ -200,7 +201,7 @@ test('WATCH-5: initial events of large objects precede their bookmark', async ()
   }
   const added = (events: readonly SeenEvent[]) => events.filter(({ type }) => type === 'ADDED');
   const reference = added(inJson.events());
-  expect(added(inProtobuf.events())).toEqual(reference);
+  expectSame(added(inProtobuf.events()), reference);
   const frames = inCbor.frames();
   expectCbor([...frames.slice(0, 4), ...frames.slice(5)], reference);
 });

@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { randomOf, systemClock } from '@wheelhouse/machinery';
 import { openEmbeddedStore, type Store, type StoreEvent } from '@wheelhouse/store';
 import {
@@ -10,6 +9,7 @@ import {
 } from '@wheelhouse/store/testing';
 import { expect, test } from 'vitest';
 import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
+import { expectSame } from '../support/same.ts';
 
 const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
 const rounds = Number(process.env['MODEL_ROUNDS'] ?? 60);
@@ -17,11 +17,6 @@ const keys = ['/a', '/a/x', '/a/y', '/ab', '/b/1', '/b/\ufffd', '/b/\u{1f600}'];
 const prefixes = ['', '/', '/a', '/a/', '/b/', '/c'];
 
 const plain = ({ hint: _hint, ...event }: StoreEvent & { hint?: unknown }) => event;
-
-/** Fails unless two values are equal; vitest alone compares buffers byte by byte. */
-function expectSame(actual: unknown, expected: unknown): void {
-  if (!isDeepStrictEqual(actual, expected)) expect(actual).toEqual(expected);
-}
 
 interface Run {
   readonly store: Store;

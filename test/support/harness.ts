@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs';
 import http2 from 'node:http2';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -196,9 +196,25 @@ export type ConfigChange = Omit<Partial<ServerConfig>, 'limits' | 'authenticatio
   readonly authentication?: Partial<ServerConfig['authentication']>;
 };
 
+/**
+ * The folder of the servers' certificates: in memory where possible, because thousands of servers
+ * write and remove them.
+ */
+const certificateParent = parentFolder();
+
+function parentFolder(): string {
+  const inMemory = '/dev/shm';
+  try {
+    accessSync(inMemory, constants.W_OK | constants.X_OK);
+    return inMemory;
+  } catch {
+    return tmpdir();
+  }
+}
+
 /** Starts a server on a free port of loopback, over TLS and on the memory store by default. */
 export async function startTestServer(change: ConfigChange = {}): Promise<TestServer> {
-  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-test-'));
+  const directory = mkdtempSync(join(certificateParent, 'wheelhouse-test-'));
   const { limits, authentication, ...rest } = change;
   const { dialect = 'svc' } = rest;
   const certDir = join(directory, 'certs');

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { type ApiObject, cloneJson, dialectOf, type JsonObject } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import { builtinKinds } from './builtin-kinds.ts';
@@ -148,7 +149,7 @@ test.each<[string, ApiObject]>([
   const next: ApiObject = { ...cloneJson(old), metadata: { name: 'wide' } };
   if (subresource === 'status') next.spec = {};
   expect(updateSteps(next, old, subresource)).toBeGreaterThan(10);
-  expect(next.spec).toEqual(old.spec);
+  if (!isDeepStrictEqual(next.spec, old.spec)) expect(next.spec).toEqual(old.spec);
   expect(next.spec).not.toBe(old.spec);
 });
 
