@@ -119,9 +119,11 @@ function echo(to: PlayedKubelet): void {
   };
 }
 
+/** The server of the tests that need no flags and do not stop it. */
+const common = await withPod();
+
 describe('logs', () => {
   test('API-1: a log streams from the node’s kubelet', async () => {
-    const server = await withPod();
     const query =
       'container=a&follow=true&previous=false&timestamps=1&tailLines=5&limitBytes=9&sinceSeconds=60&pretty=true';
     let more = (_text: string) => {};
@@ -134,7 +136,7 @@ describe('logs', () => {
         isGone = true;
       });
     };
-    const request = http1(server, `${pods}/p/log?${query}`, { cookie: 'secret=1' });
+    const request = http1(common, `${pods}/p/log?${query}`, { cookie: 'secret=1' });
     const answer = await new Promise<IncomingMessage>((resolve) => {
       request.on('response', resolve);
       request.end();
@@ -194,13 +196,12 @@ describe('logs', () => {
   });
 
   test('API-1: a complete log ends, and an interrupted one is cut off', async () => {
-    const server = await withPod();
-    expect((await server.get(`${pods}/p/log?container=b`)).text).toBe('a line\n');
+    expect((await common.get(`${pods}/p/log?container=b`)).text).toBe('a line\n');
     kubelet.answer = (_, response) => {
       response.writeHead(200, { 'content-length': '100' });
       response.write('half', () => response.destroy());
     };
-    const request = http1(server, `${pods}/p/log?container=b`);
+    const request = http1(common, `${pods}/p/log?container=b`);
     const cut = new Promise((resolve) => {
       request.on('response', (answer) => answer.on('error', resolve).resume());
       request.end();
@@ -252,9 +253,8 @@ describe('logs', () => {
       'the server responded with the status code 418 but did not return more information ( pods/log p)',
     ],
   ])('API-1: the answer %i of a kubelet is reported', async (status, text, reason, message) => {
-    const server = await withPod();
     kubelet.answer = (_, response) => void response.writeHead(status).end(text);
-    const answer = await server.get(`${pods}/p/log?container=a`);
+    const answer = await common.get(`${pods}/p/log?container=a`);
     expect([answer.status, answer.body.reason ?? '', answer.body.message]).toEqual([
       status,
       reason,
@@ -263,14 +263,13 @@ describe('logs', () => {
   });
 
   test('API-1: kubelet redirects are not followed, and long errors are truncated', async () => {
-    const server = await withPod();
     kubelet.answer = (_, response) => void response.writeHead(302, { location: '/else' }).end();
-    const moved = await server.get(`${pods}/p/log?container=a`);
+    const moved = await common.get(`${pods}/p/log?container=a`);
     expect(moved.status).toBe(500);
     expect(moved.body.message).toContain('redirects forbidden');
     expect(kubelet.requests).toHaveLength(1);
     kubelet.answer = (_, response) => void response.writeHead(400).end('x'.repeat(1_000_000));
-    const long = await server.get(`${pods}/p/log?container=a`);
+    const long = await common.get(`${pods}/p/log?container=a`);
     expect(long.status).toBe(400);
     expect(long.text.length).toBeLessThan(60_000);
   });
@@ -289,11 +288,10 @@ describe('streams', () => {
   test.each(cases)(
     'API-1: %s is passed through byte by byte',
     async (operation, query, request) => {
-      const server = await withPod();
       echo(kubelet);
       for (const protocol of ['SPDY/3.1', 'websocket']) {
         kubelet.requests.length = 0;
-        const opened = await upgraded(server, `${pods}/p/${operation}?${query}`, protocol);
+        const opened = await upgraded(common, `${pods}/p/${operation}?${query}`, protocol);
         if (!('socket' in opened)) throw new Error(JSON.stringify(opened));
         opened.socket.write('one;');
         await eventually(async () => opened.text() === 'hello;one;', 'the echo');
@@ -314,8 +312,7 @@ describe('streams', () => {
     ['-1', 'strconv.ParseUint: parsing "-1": invalid syntax'],
     ['65536', 'strconv.ParseUint: parsing "65536": value out of range'],
   ])('API-1: an invalid port "%s" to forward is 400', async (port, why) => {
-    const server = await withPod();
-    const answer = await server.get(`${pods}/p/portforward?ports=${port}`);
+    const answer = await common.get(`${pods}/p/portforward?ports=${port}`);
     expect([answer.status, answer.body.message]).toEqual([
       400,
       `cannot convert to []int32: ${why}`,
@@ -324,28 +321,26 @@ describe('streams', () => {
   });
 
   test('API-1: a request without an upgrade is 400', async () => {
-    const server = await withPod();
-    const answer = await server.get(`${pods}/p/exec?container=a&command=x`);
+    const answer = await common.get(`${pods}/p/exec?container=a&command=x`);
     expect([answer.status, answer.body.message]).toEqual([400, 'Upgrade request required']);
     expect(kubelet.requests).toEqual([]);
   });
 
   test('DRY-1: a dry run of a stream is 400', async () => {
-    const answer = await (await withPod()).get(`${pods}/p/exec?container=a&dryRun=All`);
+    const answer = await common.get(`${pods}/p/exec?container=a&dryRun=All`);
     expect([answer.status, answer.body.message]).toEqual([400, 'dryRun is not supported']);
   });
 
   test('API-1: a kubelet’s refusal is returned, and another answer is 500', async () => {
-    const server = await withPod();
     kubelet.upgrade = (_, socket) =>
       void socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno');
-    expect(await upgraded(server, `${pods}/p/exec?container=a`)).toEqual({
+    expect(await upgraded(common, `${pods}/p/exec?container=a`)).toEqual({
       status: 403,
       body: 'no',
     });
     kubelet.upgrade = (_, socket) =>
       void socket.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
-    expect(await upgraded(server, `${pods}/p/exec?container=a`)).toMatchObject({
+    expect(await upgraded(common, `${pods}/p/exec?container=a`)).toMatchObject({
       status: 500,
       body: expect.stringContaining('invalid upgrade response: status code 200'),
     });
@@ -354,11 +349,13 @@ describe('streams', () => {
   test.runIf(process.platform === 'linux')(
     'API-1: TCP probes a node that a stream is open to',
     async () => {
-      const server = await withPod();
-      echo(kubelet);
+      // Other servers may have connections to the shared kubelet.
+      const own = await untilEnd(startKubelet());
+      const server = await withPod({}, { port: own.port });
+      echo(own);
       const opened = await upgraded(server, `${pods}/p/attach?container=a`);
       if (!('socket' in opened)) throw new Error(JSON.stringify(opened));
-      const peer = kubelet.port.toString(16).toUpperCase().padStart(4, '0');
+      const peer = own.port.toString(16).toUpperCase().padStart(4, '0');
       // The columns are: number, local and remote address, state, queues, kind of timer and its time.
       const toKubelet = new RegExp(`^ *\\d+: \\S+ \\S+:${peer} 01 \\S+ (\\d\\d):`, 'gm');
       const timers = [...readFileSync('/proc/net/tcp', 'utf8').matchAll(toKubelet)];
@@ -395,8 +392,7 @@ describe('the connection to a node', () => {
       body: expect.stringContaining(`error dialing backend: ${refused}`),
     });
     kubelet.upgrade = (_, socket) => void socket.destroy();
-    const reached = await withPod();
-    expect(await upgraded(reached, `${pods}/p/exec?container=a`)).toMatchObject({
+    expect(await upgraded(common, `${pods}/p/exec?container=a`)).toMatchObject({
       status: 500,
       body: expect.stringContaining('"message":"unexpected EOF"'),
     });
