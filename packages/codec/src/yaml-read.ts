@@ -270,7 +270,8 @@ function offsetOf(place: ErrorPlace): number {
 }
 
 /** Whether kube-apiserver's decoder accepts what the library reports. */
-const isHarmless = (message: string): boolean => message.startsWith('Comments must be separated');
+const isHarmless = (message: string): boolean =>
+  message.startsWith('Comments must be separated') || message.startsWith('Map comment with');
 
 /** Whether a lexeme starts a value. The lexer marks plain scalars with a control character. */
 function isValue(lexeme: string): boolean {

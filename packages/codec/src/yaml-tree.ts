@@ -1,4 +1,5 @@
 import {
+  appendAll,
   base64ErrorAt,
   goSyntax,
   int64Max,
@@ -92,6 +93,10 @@ class TreeReader {
   readonly #typedKeys = new WeakMap<JsonObject, Set<string>>();
   readonly #aliasesOpen = new Set<string>();
   readonly #anchors = new Map<string, ParsedNode>();
+  /** The error of the first key that has no text. */
+  #keyError: YamlError | undefined;
+  /** Whether a number is infinite or NaN. */
+  #hasUnsupported = false;
   #nodes = 0;
   #aliasNodes = 0;
   #characters = 0;
@@ -106,6 +111,9 @@ class TreeReader {
   *read(): Generator<void, ReadTree> {
     try {
       const value = yield* this.#value(this.#document.contents);
+      // kube-apiserver converts keys, and then numbers, once the whole document is decoded.
+      if (this.#keyError !== undefined) throw this.#keyError;
+      if (this.#hasUnsupported) yield* refuseUnsupported(value);
       const expandedBytes = this.#characters + nodeBytes * this.#nodes;
       const expanded = this.#aliasNodes === 0 ? {} : { expandedBytes };
       return { value, repeated: this.#duplicates, ...expanded };
@@ -124,8 +132,8 @@ class TreeReader {
     if (isScalar(node)) {
       const isBinary = node.tag === `${tagPrefix}binary`;
       const value = isBinary ? yield* binarySteps(this.#textOf(node)) : this.#scalar(node);
-      if (typeof value !== 'number' || Number.isFinite(value)) return value;
-      throw new YamlError(`json: unsupported value: ${goFloat(value)}`);
+      if (typeof value === 'number' && !Number.isFinite(value)) this.#hasUnsupported = true;
+      return value;
     }
     if (this.#depth === depthMax) throw tooDeep();
     this.#depth += 1;
@@ -215,7 +223,10 @@ class TreeReader {
       const own = yield* this.#key(key);
       // Duplicates inside the value are reported first, as in kube-apiserver.
       const member = yield* this.#value(value);
-      if (typeof own === 'object' && 'type' in own) throw unsupportedKey(own, member);
+      if (typeof own === 'object' && 'type' in own) {
+        this.#keyError ??= unsupportedKey(own, member);
+        continue;
+      }
       if (this.#isRepeated(result, own)) this.#duplicate(value ?? key, own);
       setMember(result, typeof own === 'string' ? own : own.name, member);
     }
@@ -230,9 +241,9 @@ class TreeReader {
       keys = new Set(Object.keys(result).map((name) => JSON.stringify(name)));
       this.#typedKeys.set(result, keys);
     }
-    const shown = isText ? JSON.stringify(key) : key.shown;
-    if (keys.has(shown)) return true;
-    keys.add(shown);
+    const id = isText ? JSON.stringify(key) : `${key.isFloat ? 'float ' : ''}${key.shown}`;
+    if (keys.has(id)) return true;
+    keys.add(id);
     return false;
   }
 
@@ -332,6 +343,8 @@ interface TypedKey {
   readonly name: string;
   /** The key as Go prints it. */
   readonly shown: string;
+  /** Whether it is a float: `1.0` and `1` are different keys that become the same text. */
+  readonly isFloat: boolean;
 }
 
 /** A key that has no text. */
@@ -364,7 +377,8 @@ function keyText(value: JsonValue, text = ''): string | TypedKey | UnsupportedKe
     return { type: 'uint64', shown: `0x${value.toString(16)}` };
   }
   const isFloatKey = typeof value === 'number' && isFloat(value, text);
-  return { name: isFloatKey ? floatKey(value) : String(value), shown: goSyntax(value) };
+  const name = isFloatKey ? floatKey(value) : String(value);
+  return { name, shown: goSyntax(value), isFloat: isFloatKey };
 }
 
 /** Prints a float as a key: the shortest text that has the same value in single precision. */
@@ -381,6 +395,25 @@ function floatKey(value: number): string {
   if (power >= -4 && power < 6) return String(Number(shortest));
   const sign = power < 0 ? '-' : '+';
   return `${mantissa}e${sign}${String(Math.abs(power)).padStart(2, '0')}`;
+}
+
+/** Refuses in steps the first number, by the order of keys, that JSON does not have. */
+function* refuseUnsupported(root: JsonValue): Generator<void, void> {
+  const open: (JsonValue | undefined)[] = [root];
+  for (let count = 1; open.length > 0; count += 1) {
+    if (count % nodesPerStep === 0) yield;
+    const value = open.pop();
+    if (typeof value === 'number' && !Number.isFinite(value)) {
+      throw new YamlError(`json: unsupported value: ${goFloat(value)}`);
+    }
+    if (typeof value !== 'object' || value === null) continue;
+    const items = Array.isArray(value)
+      ? value
+      : Object.keys(value)
+          .sort()
+          .map((name) => value[name]);
+    appendAll(open, items.toReversed());
+  }
 }
 
 function goFloat(value: number): string {

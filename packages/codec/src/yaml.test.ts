@@ -10,6 +10,7 @@ const readValue = async (text: string) => (await decoded(text)).value;
 
 describe('decoding YAML', () => {
   test.each([
+    ['x: &a z\n*a: 1', { x: 'z', z: 1 }],
     ['a: yes', { a: true }],
     ['a: On', { a: true }],
     ['a: n', { a: false }],
@@ -134,6 +135,7 @@ describe('decoding YAML', () => {
       'line 5: key "1" already set in map',
       'line 7: key true already set in map',
     ]);
+    expect(await decoded('1: a\n1.0: b\n')).toEqual({ value: { 1: 'b' }, duplicates: [] });
   });
 
   test.each([
@@ -173,6 +175,11 @@ describe('decoding YAML', () => {
     ['a: &b [*b]', "yaml: anchor 'b' value contains itself"],
     ['a: 1\n---\nb: 2', 'yaml: line 2: expected a single document in the stream'],
     ['a: .nan', 'json: unsupported value: NaN'],
+    ['b: .inf\na: .nan', 'json: unsupported value: NaN'],
+    ['a: .nan\nb: {<<: 1}', 'yaml: map merge requires map or sequence of maps as the value'],
+    ['~: 1\nb: {<<: 1}', 'yaml: map merge requires map or sequence of maps as the value'],
+    ['a: .nan\n~: 1', 'unsupported map key of type: %!s(<nil>), key: <nil>, value: 1'],
+    ['~: 1\n[a]: b', 'yaml: invalid map key: []interface {}{"a"}'],
     ['a: -.inf', 'json: unsupported value: -Inf'],
     ['<<: 1', 'yaml: map merge requires map or sequence of maps as the value'],
     ...['aGk', 'a Gk=', '"aGk=\\t"', '>\n  aG\n  k='].map((text) => [
