@@ -1,6 +1,5 @@
 import {
   type ApiObject,
-  cloneJson,
   dialectOf,
   type JsonObject,
   type JsonValue,
@@ -17,7 +16,10 @@ import { foundErrors } from './rules/checks.ts';
 
 const defs = builtinKinds(dialectOf('svc'));
 
-/** Values to set in an object by path (`spec.ports.0.port`); undefined removes one. */
+/**
+ * Values to set in an object by path: `spec.ports.0.port`, `spec.ports[0].port`, or
+ * `labels["a.b"]`, which is `labels.a~b` as well. Undefined removes a member.
+ */
 export type Mutation = Readonly<Record<string, JsonValue | undefined>>;
 
 interface HarnessOptions {
@@ -70,20 +72,26 @@ export function decoded(
 }
 
 /** Sets each value at its path in a copy. */
-export function mutated(body: JsonObject, mutation: Mutation): JsonObject {
-  const copy = cloneJson(body);
-  for (const [path, value] of Object.entries(mutation)) {
-    const names = path.split('.').map((name) => name.replaceAll('~', '.'));
-    const last = names.pop() as string;
-    let parent = copy;
-    for (const name of names) {
-      if (parent[name] === undefined) parent[name] = {};
-      parent = parent[name] as JsonObject;
-    }
-    if (value === undefined) delete parent[last];
-    else setMember(parent, last, cloneJson(value));
-  }
+export function mutated<T extends JsonObject>(body: T, mutation: Mutation): T {
+  const copy = structuredClone(body);
+  for (const [path, value] of Object.entries(mutation)) setAt(copy, path, value);
   return copy;
+}
+
+function setAt(object: JsonObject, path: string, value: JsonValue | undefined): void {
+  const steps = [...path.matchAll(/\["([^"]+)"\]|\[(\d+)\]|([^.[\]]+)/g)].map(
+    ([, quoted, index, name = '']) =>
+      index === undefined ? (quoted ?? name.replaceAll('~', '.')) : Number(index),
+  );
+  const last = steps.pop() as string | number;
+  let parent = object as Record<string | number, unknown>;
+  for (const [index, step] of steps.entries()) {
+    parent[step] ??= typeof (steps[index + 1] ?? last) === 'number' ? [] : {};
+    parent = parent[step] as Record<string | number, unknown>;
+  }
+  if (value === undefined) delete parent[last];
+  else if (typeof last === 'number') parent[last] = structuredClone(value);
+  else setMember(parent as JsonObject, last, structuredClone(value));
 }
 
 const lines = (errors: readonly { field: string; message: string }[]): string[] =>

@@ -1,14 +1,8 @@
-import {
-  type ApiObject,
-  dialectOf,
-  type JsonObject,
-  type JsonValue,
-  runInOnePiece,
-} from '@wheelhouse/machinery';
+import { type ApiObject, dialectOf, type JsonObject, runInOnePiece } from '@wheelhouse/machinery';
 import { decodeTyped, settleEmpty } from '@wheelhouse/schema';
 import { expect, test } from 'vitest';
 import { builtinKinds } from '../builtin-kinds.ts';
-import { plainContext, runPreparation } from '../kind.suite.ts';
+import { type Mutation, mutated, plainContext, runPreparation } from '../kind.suite.ts';
 import type { MaybeSteps } from '../resource-def.ts';
 import { foundErrors } from './checks.ts';
 
@@ -24,30 +18,11 @@ const defOf = (kind: string) => {
   return def;
 };
 
-/** Members to set by path (`spec.containers[0].image`); `undefined` removes one. */
-export type Changes = Readonly<Record<string, JsonValue | undefined>>;
+/** Members to set by path. */
+export type Changes = Mutation;
 
 /** A copy of an object with some members changed. */
-export function changed<T extends JsonObject>(object: T, changes: Changes): T {
-  const copy = structuredClone(object);
-  for (const [path, value] of Object.entries(changes)) setAt(copy, path, value);
-  return copy;
-}
-
-function setAt(object: JsonObject, path: string, value: JsonValue | undefined): void {
-  const steps = [...path.matchAll(/\["([^"]+)"\]|\[(\d+)\]|([^.[\]]+)/g)].map((step) =>
-    step[2] === undefined ? (step[1] ?? step[3] ?? '') : Number(step[2]),
-  );
-  const last = steps.pop() as string | number;
-  let holder = object as Record<string | number, unknown>;
-  steps.forEach((step, index) => {
-    const next = steps[index + 1] ?? last;
-    holder[step] ??= typeof next === 'number' ? [] : {};
-    holder = holder[step] as Record<string | number, unknown>;
-  });
-  if (value === undefined) delete holder[last];
-  else holder[last] = structuredClone(value);
-}
+export const changed = mutated;
 
 /** The warnings of a kind's rules, in one piece. */
 function foundWarnings(warnings: MaybeSteps<readonly string[]> = []): readonly string[] {
