@@ -21,7 +21,8 @@ function filesUnder(folder: string): string[] {
 }
 
 beforeAll(async () => {
-  const args = [join(root, 'scripts', 'docs.mjs'), '--out', out];
+  // A larger young generation collects the build's many short-lived trees seldom.
+  const args = ['--max-semi-space-size=64', join(root, 'scripts', 'docs.mjs'), '--out', out];
   const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
