@@ -89,6 +89,12 @@ describe('TRUST-2: long quoted scalars', () => {
     }
   });
 
+  test('without quotes are cut at line ends, however short the lines', async () => {
+    const { value, turns } = await decodedInTurns('a\r\n'.repeat(60_000));
+    expect(value).toBe(Array(60_000).fill('a').join(' '));
+    expect(turns).toBeGreaterThan(12);
+  });
+
   test('without quotes are resolved in pieces like the whole', async () => {
     const lineEnds = ['\n   ', ' \n\n     ', '\r\n   '];
     const plain = ['a', 'word', 'é', '😀', '"', "'", '\\', 'a:b', '@', 'a#', ' ', '  ', '\t'];

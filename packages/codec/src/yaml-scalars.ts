@@ -207,17 +207,30 @@ export function* resolvePlain(
 ): Generator<void, string> {
   const values: string[] = [];
   for (let start = 0; start < source.length; ) {
-    let end = Math.min(source.length, start + pieceLength);
-    while (end < source.length && (isSpace(source, end) || isSpace(source, end - 1))) end += 1;
+    const { end, next, fold } = cutOfPlain(source, start);
     const piece = source.slice(start, end);
     const token = { type: 'scalar', offset: offset + start, indent: 0, source: piece } as const;
     // Only the first character may be one that starts another kind of scalar.
     const report = start === 0 ? onError : () => {};
-    values.push(joined(CST.resolveAsScalar(token, true, report).value));
-    start = end;
+    values.push(joined(CST.resolveAsScalar(token, true, report).value), fold);
+    start = next;
     yield;
   }
   return values.join('');
+}
+
+/** A line end that becomes one blank, with the indentation of the next line. */
+const foldedLineEnd = /\r?\n[ \t]*(?=[^ \t\r\n])/y;
+
+/** Where a piece of a plain scalar ends, where the next one starts, and what is between them. */
+function cutOfPlain(source: string, start: number): { end: number; next: number; fold: string } {
+  for (let end = start + pieceLength; end < source.length; end += 1) {
+    if (isSpace(source, end - 1)) continue;
+    if (!isSpace(source, end)) return { end, next: end, fold: '' };
+    foldedLineEnd.lastIndex = end;
+    if (foldedLineEnd.test(source)) return { end, next: foldedLineEnd.lastIndex, fold: ' ' };
+  }
+  return { end: source.length, next: source.length, fold: '' };
 }
 
 const isSpace = (text: string, at: number): boolean => text[at] === '\r' || isBlank(text, at);
