@@ -15,7 +15,7 @@ import { objectCommand } from '../../model/kubectl.ts';
 import { type LoadedObject, loadObject, ownersOf } from '../../model/object.ts';
 import { attemptOn } from '../../model/permissions.ts';
 import { type ObjectTab, objectRoute, objectTabs, tableRoute } from '../../model/route.ts';
-import type { TableState } from '../../model/table-store.ts';
+import type { TableState, TablesQuery } from '../../model/table-store.ts';
 import { useApp, usePage, useRedraw, useRefusal, useTables } from '../parts/app.ts';
 import {
   ActionDialog,
@@ -301,24 +301,11 @@ function useObject(target: ObjectName): WatchedObject {
   const [object, setObject] = useState<LoadedObject>();
   const [notice, setNotice] = useState<Notice>();
   const [attempt, setAttempt] = useState(0);
-  const { kind, namespace, name } = target;
-  const isListable = kind.verbs.includes('list');
+  const isListable = target.kind.verbs.includes('list');
   const now = (): string => new Date(clock.now()).toISOString();
-  const store = useTables(
-    isListable
-      ? {
-          kind,
-          namespaces: namespace === undefined ? [] : [namespace],
-          labelSelector: '',
-          fieldSelector: `metadata.name=${selectorValue(name)}`,
-          pageSize: 1,
-          objects: 'whole',
-        }
-      : undefined,
-    (change, row) => {
-      history.record(row.object, now(), change === 'DELETED' ? 'deleted' : 'present');
-    },
-  );
+  const store = useTables(isListable ? tableOf(target) : undefined, (change, row) => {
+    history.record(row.object, now(), change === 'DELETED' ? 'deleted' : 'present');
+  });
   const snapshot = store?.snapshot;
   const [row] = snapshot?.rows ?? [];
   const isRead = !isListable || (snapshot !== undefined && snapshot.state.phase !== 'listing');
@@ -357,7 +344,11 @@ function useObject(target: ObjectName): WatchedObject {
     state: stateOf(snapshot?.state),
     history,
     replace: setObject,
-    reload: () => store?.restart(),
+    reload: () => {
+      store?.restart();
+      // A list that is refused before the next frame is drawn changes none of the states above.
+      setAttempt((before) => before + 1);
+    },
   };
 }
 
@@ -369,6 +360,18 @@ function stateOf(state: TableState | undefined): TableState | undefined {
 function noticeOf({ value }: LoadedObject): Notice | undefined {
   const isTerminating = textOf(objectOf(value, 'metadata'), 'deletionTimestamp') !== '';
   return isTerminating ? { tone: 'plain', text: 'The object is being deleted.' } : undefined;
+}
+
+/** A table of one object. */
+function tableOf({ kind, namespace, name }: ObjectName): TablesQuery {
+  return {
+    kind,
+    namespaces: namespace === undefined ? [] : [namespace],
+    labelSelector: '',
+    fieldSelector: `metadata.name=${selectorValue(name)}`,
+    pageSize: 1,
+    objects: 'whole',
+  };
 }
 
 /** Escapes a value of a field selector. */
