@@ -238,7 +238,7 @@ function validateClient(client: Stored<WebhookClientConfig>, path: string): Fiel
     name: service.namespace ?? '',
     namespace: service.name ?? '',
     path: service.path ?? '',
-    port: service.port ?? 443,
+    port: service.port === undefined ? 443 : (service.port ?? 0),
   };
   return webhookServiceErrors(reference, `${path}.service`);
 }

@@ -57,9 +57,7 @@ export function storageVersion(dialect: Dialect): ResourceDef {
 function serverVersions(object: Stored<StorageVersion>): string {
   const servers = object.status?.storageVersions ?? [];
   return firstValues(
-    servers.map(
-      ({ apiServerID = '', encodingVersion = '' }) => `${apiServerID}=${encodingVersion}`,
-    ),
+    servers.map((server) => `${server?.apiServerID ?? ''}=${server?.encodingVersion ?? ''}`),
   );
 }
 

@@ -48,7 +48,7 @@ export function horizontalPodAutoscaler(
         version: 'v2',
         defaults: (object) => {
           // Older versions run these defaults first and then read annotations.
-          if (['', 'autoscaling/v2'].includes(object.apiVersion)) {
+          if (['', 'autoscaling/v2'].includes(object.apiVersion ?? '')) {
             dropAnnotations(asApiObject(object), dialect);
           }
           fillDefaults(object);

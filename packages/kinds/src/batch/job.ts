@@ -141,7 +141,7 @@ function state(object: Stored<Job>): string {
 function completions(object: Stored<Job>): string {
   const done = object.status?.succeeded ?? 0;
   const desired = object.spec?.completions;
-  if (desired !== undefined) return `${done}/${desired}`;
+  if (desired !== undefined) return `${done}/${desired ?? 0}`;
   const parallel = object.spec?.parallelism ?? 0;
   return parallel > 1 ? `${done}/1 of ${parallel}` : `${done}/1`;
 }

@@ -64,9 +64,9 @@ function addresses(object: Stored<Endpoints>): string {
   const shown: string[] = [];
   for (const { addresses: all = [], ports = [] } of subsets) {
     // Each address has each port, so the list of all pairs may be too long to build.
-    count += all.length * Math.max(ports.length, 1);
-    const ips = all.slice(0, shownMax).map(({ ip }) => ip ?? '');
-    const first = ports.slice(0, shownMax).map(({ port }) => port ?? 0);
+    count += (all ?? []).length * Math.max((ports ?? []).length, 1);
+    const ips = (all ?? []).slice(0, shownMax).map(({ ip }) => ip ?? '');
+    const first = (ports ?? []).slice(0, shownMax).map(({ port }) => port ?? 0);
     const pairs = first.flatMap((port) =>
       ips.map((ip) => `${ip.includes(':') ? `[${ip}]` : ip}:${port}`),
     );

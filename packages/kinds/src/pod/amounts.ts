@@ -20,7 +20,7 @@ export function qualityOfService(spec: Stored<PodSpec>): string {
   const containers: readonly Stored<Container>[] =
     spec.resources === undefined
       ? [...(spec.containers ?? []), ...(spec.initContainers ?? [])]
-      : [{ resources: spec.resources }];
+      : [{ resources: spec.resources ?? {} }];
   const amount = ({ resources }: Stored<Container>, kind: 'limits' | 'requests', name: string) => {
     const value = resources?.[kind]?.[name];
     return value === undefined || value === '0' ? undefined : value;

@@ -65,7 +65,7 @@ function environmentNames(container: Stored<Container>, kind: 'secret' | 'config
 }
 
 function projectedNames(volume: Stored<Volume>, kind: 'secret' | 'configMap'): string[] {
-  return (volume.projected?.sources ?? []).map((source) => textAt(source, kind, 'name'));
+  return (volume?.projected?.sources ?? []).map((source) => textAt(source, kind, 'name'));
 }
 
 function distinct(names: readonly string[]): readonly string[] {

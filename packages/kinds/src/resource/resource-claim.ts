@@ -97,7 +97,7 @@ function claimState(object: Stored<ResourceClaim>): string {
   const isDeleted = object.metadata.deletionTimestamp !== undefined;
   if (object.status?.allocation === undefined) return isDeleted ? 'deleted' : 'pending';
   const deleted = isDeleted ? ['deleted'] : [];
-  const reserved = (object.status.reservedFor ?? []).length > 0 ? ['reserved'] : [];
+  const reserved = (object.status?.reservedFor ?? []).length > 0 ? ['reserved'] : [];
   return [...deleted, 'allocated', ...reserved].join(',');
 }
 

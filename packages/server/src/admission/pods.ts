@@ -70,9 +70,9 @@ export function includes(wider: Stored<Toleration>, narrower: Stored<Toleration>
   if ((narrower.key ?? '') !== key && (key !== '' || operator !== 'Exists')) return false;
   if ((narrower.effect ?? '') !== effect && effect !== '') return false;
   const limit = wider.tolerationSeconds;
-  if (effect === 'NoExecute' && limit !== undefined) {
+  if (effect === 'NoExecute' && limit !== undefined && limit !== null) {
     const seconds = narrower.tolerationSeconds;
-    if (seconds === undefined || Number(seconds) > Number(limit)) return false;
+    if (seconds === undefined || seconds === null || Number(seconds) > Number(limit)) return false;
   }
   if (operator === 'Exists') return true;
   const isEqual = operator === 'Equal' || operator === '';

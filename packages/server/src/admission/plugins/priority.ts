@@ -62,7 +62,7 @@ async function setPriority(
   if (name !== '') spec.priorityClassName = name;
   const value = numberAt(found, 'value');
   const podPriority = spec.priority;
-  if (podPriority !== undefined && Number(podPriority) !== value) {
+  if (podPriority !== undefined && podPriority !== null && Number(podPriority) !== value) {
     throw refusal(
       call,
       `the integer value of priority (${podPriority}) must not be provided in pod spec; priority admission controller computed ${value} from the given PriorityClass name`,

@@ -131,7 +131,7 @@ function mountToken(spec: Stored<PodSpec>, dialect: Dialect): void {
   for (const member of ['initContainers', 'containers'] as const) {
     for (const container of spec[member] ?? []) {
       const mounts = container.volumeMounts ?? [];
-      if (mounts.some((mount) => (mount.mountPath ?? '') === mountPath)) continue;
+      if (mounts.some((mount) => (mount?.mountPath ?? '') === mountPath)) continue;
       container.volumeMounts = [...mounts, { name, readOnly: true, mountPath }];
       isNeeded = true;
     }
