@@ -213,7 +213,7 @@ describe('validation', () => {
       expectKind(await validateEdit(counted, update(loaded, text)), 'invalid').faults.map(
         ({ field, line }) => `${field} ${line}`,
       );
-    expect(await check('a: 1\nb: [1\n')).toEqual([' 3']);
+    expect(await check('a: 1\nb: [1\n')).toEqual([' 2']);
     expect(await check('a: 1\na: 2\n')).toEqual([' 2']);
     expect(await check('[1]')).toEqual([' 1']);
     expect(await check('')).toEqual([' 1']);
