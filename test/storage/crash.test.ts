@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '@wheelhouse/machinery';
 import { openEmbeddedStore, type Store } from '@wheelhouse/store';
-import { build } from 'esbuild';
+import { build, stop } from 'esbuild';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { atEnd, temporaryFolder } from '../support/cleanup.ts';
 
@@ -41,6 +41,7 @@ async function bundleWriter(): Promise<string> {
     },
     logLevel: 'warning',
   });
+  await stop();
   return outfile;
 }
 
