@@ -66,7 +66,7 @@ function entryOf(def: ResourceDef, object: JsonObject): Entry {
 type Served = (typeof storedVersions)[number];
 type Same = (text: string, expected: string) => void;
 
-// Thousands of pairs are the same; `expect` would take longer for them than creating them.
+// `expect` for each of thousands of equal pairs would take longer than everything else here.
 const sameBytes: Same = (actual, expected) => {
   if (actual !== expected) expect(actual).toBe(expected);
 };

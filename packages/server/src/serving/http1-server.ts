@@ -31,7 +31,7 @@ const waitingMax = 256;
 const behindBytesMax = 64 * 1024;
 /**
  * Turns of the event loop in which a request is answered as usual after its client has ended its
- * side of the connection: enough for reads and for writes to memory, also those in a few steps.
+ * side of the connection: enough for reads and for writes to memory, even in a few steps.
  */
 const turnsAfterEnd = 20;
 
