@@ -14,7 +14,7 @@ import { withServer } from '../support/with-server.ts';
 import { clientId, signingPair, startProvider } from './oidc-provider.ts';
 
 const seed = Number(process.env['SEED'] ?? Math.floor(systemClock.now()) % 1_000_000);
-const rounds = Number(process.env['FUZZ_ROUNDS'] ?? 300);
+const rounds = Number(process.env['FUZZ_ROUNDS'] ?? 600);
 const group = 'authentication.svc.io';
 
 /** Numbers in [0, 1) that a seed repeats. */

@@ -4,7 +4,7 @@ import { decodedByLibrary, decodedInTurns } from './testing.ts';
 
 const seed = Math.floor(Math.random() * 2 ** 31);
 const { below, pick } = randomOf(seed);
-const rounds = Number(process.env['YAML_ROUNDS'] ?? 30);
+const rounds = Number(process.env['YAML_ROUNDS'] ?? 60);
 
 /** Lines of block scalars without their indentation. */
 const lineKinds = [

@@ -9,7 +9,7 @@ import { createLexer, pause } from './yaml-scalars.ts';
 const seed = Math.floor(Math.random() * 2 ** 31);
 const { below, pick } = randomOf(seed);
 /** Number of random texts in each test of long scalars. */
-const rounds = Number(process.env['YAML_ROUNDS'] ?? 20);
+const rounds = Number(process.env['YAML_ROUNDS'] ?? 40);
 const textOf = (parts: readonly string[], count: number): string =>
   Array.from({ length: count }, () => pick(parts)).join('');
 
