@@ -27,17 +27,17 @@ test.each(patterns)('TRUST-2: the size of %s is estimated before it is compiled'
 });
 
 test.each([
-  ['\\pL', 194],
-  ['[^\\p{Greek}\\PN]', 93],
-  ['(?i)[\\pL]', 95],
-  ['(?s-m:(?mi:[B-\\x{1e900}]))', 5],
-  [`(?i)[A-\\x{300}${String.fromCodePoint(0x300)}-${String.fromCodePoint(0x1e900)}]`, 5],
-  ['(|a)', 1_800],
-  ['a*b|', 2_000],
-  ['\\d', 6_001],
-  ['[a-c]', 2_401],
+  ['\\pL', 96],
+  ['[^\\p{Greek}\\PN]', 47],
+  ['(?i)[\\pL]', 47],
+  ['(?s-m:(?mi:[B-\\x{1e900}]))', 2],
+  [`(?i)[A-\\x{300}${String.fromCodePoint(0x300)}-${String.fromCodePoint(0x1e900)}]`, 2],
+  ['(|a)', 858],
+  ['a*b|', 858],
+  ['\\d', 3_001],
+  ['[a-c]', 1_201],
 ])('TRUST-2: a new pattern cannot contain %s %i times', (part, count) => {
-  expect(() => checkPatternParts(part.repeat(count))).toThrow('at most 12000 parts');
+  expect(() => checkPatternParts(part.repeat(count))).toThrow('at most 6000 parts');
   expect(() => checkPatternParts(part.repeat(Math.floor(count / 2)))).not.toThrow();
   // Earlier versions stored such patterns.
   expect(new Pattern(part.repeat(count)).size).toBeGreaterThan(1);
