@@ -6,6 +6,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { establish } from '../custom-kinds/custom-kinds.ts';
 import { longestTurnMs } from '../support/cpu-time.ts';
 import { configMap, type ResponseOf } from '../support/harness.ts';
+import { onceWithin } from '../support/once-within.ts';
 import { withServer } from '../support/with-server.ts';
 import { type PolicyKit, policyKit } from './admission-policies.ts';
 import { registration } from './admission-service.ts';
@@ -348,17 +349,13 @@ describe('large objects', () => {
     ['JSON patches', jsonPatch('[JSONPatch{op: "add", path: "/data/added", value: "1"}]')],
   ])('TRUST-2: %s change them in steps', async (_, mutation) => {
     await kit.bound({ mutations: [mutation] });
-    const longestMs: number[] = [];
-    for (const name of ['a', 'b', 'c', 'd']) {
-      const create = async () => {
-        const made = await server.post(kit.maps, configMap(name, { data }), { accept });
-        expect(made.status, made.text.slice(0, 500)).toBe(201);
-      };
-      longestMs.push(await longestTurnMs(create));
-    }
-    expect((await server.get(`${kit.maps}/d`)).body.data).toEqual({ ...data, added: '1' });
+    const create = async (name: string) => {
+      const made = await server.post(kit.maps, configMap(name, { data }), { accept });
+      expect(made.status, made.text.slice(0, 500)).toBe(201);
+    };
     // In one piece, the change takes at least thirty milliseconds, even once it is optimized.
-    expect(Math.min(...longestMs)).toBeLessThan(20);
+    expect(await onceWithin(20, (round) => longestTurnMs(() => create(`m${round}`)))).toBe(true);
+    expect((await server.get(`${kit.maps}/m0`)).body.data).toEqual({ ...data, added: '1' });
   });
 });
 

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { untilEnd } from '../support/cleanup.ts';
 import { longestTurnMs } from '../support/cpu-time.ts';
 import { configMap, freshNamespace } from '../support/harness.ts';
+import { onceWithin } from '../support/once-within.ts';
 import type { Received, Reply } from '../support/webhook-service.ts';
 import { withServer } from '../support/with-server.ts';
 import { hooksOf, patching, startAdmissionService } from './admission-service.ts';
@@ -204,19 +205,15 @@ test('ADM-2, TRUST-2: patches change large objects in steps', async () => {
   await hooked('mutating', { path: '/w' });
   service.answer('/w', () => patching([{ op: 'add', path: '/data/added', value: '1' }]));
   const data = Object.fromEntries(Array.from({ length: 14_000 }, (_, at) => [`k${at}`, `${at}`]));
-  const longestMs: number[] = [];
-  for (const name of ['a', 'b', 'c', 'd']) {
-    const post = async () => {
-      const made = await server.post(maps, configMap(name, { data }), {
-        accept: 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1',
-      });
-      expect(made.status, made.text.slice(0, 500)).toBe(201);
-    };
-    longestMs.push(await longestTurnMs(post));
-  }
-  expect((await server.get(`${maps}/d`)).body.data).toEqual({ ...data, added: '1' });
+  const create = async (name: string) => {
+    const made = await server.post(maps, configMap(name, { data }), {
+      accept: 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1',
+    });
+    expect(made.status, made.text.slice(0, 500)).toBe(201);
+  };
   // In one piece, the change takes forty; the webhook of this process parses the object, too.
-  expect(Math.min(...longestMs)).toBeLessThan(30);
+  expect(await onceWithin(30, (round) => longestTurnMs(() => create(`m${round}`)))).toBe(true);
+  expect((await server.get(`${maps}/m0`)).body.data).toEqual({ ...data, added: '1' });
 });
 
 describe('ADM-2: kinds of answers', () => {

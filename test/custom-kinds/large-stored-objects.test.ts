@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { temporaryFolder } from '../support/cleanup.ts';
 import { longestTurnMs } from '../support/cpu-time.ts';
 import { eventually, startTestServer } from '../support/harness.ts';
+import { onceWithin } from '../support/once-within.ts';
 import { withServer } from '../support/with-server.ts';
 import { establish, redefine, versionOf } from './custom-kinds.ts';
 
@@ -63,8 +64,7 @@ test('TRUST-2: large objects that are stored in CBOR are read in steps', async (
   const object = { apiVersion: `${group}/v1`, kind: 'Bulk', metadata: { name: 'a' }, list };
   expect((await writer.post(path, object)).status).toBe(201);
   await writer.stop();
-  const longestMs: number[] = [];
-  for (const _ of [1, 2, 3]) {
+  const round = async () => {
     const reader = await startTestServer(config);
     try {
       const isServed = async () => (await reader.get(`/apis/${group}/v1`)).status === 200;
@@ -73,11 +73,12 @@ test('TRUST-2: large objects that are stored in CBOR are read in steps', async (
         const accept = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
         expect((await reader.get(`${path}/a`, { accept })).status).toBe(200);
       };
-      longestMs.push(await longestTurnMs(read));
+      const longestMs = await longestTurnMs(read);
       expect((await reader.get(`${path}/a`)).body['list']).toEqual(list);
+      return longestMs;
     } finally {
       await reader.stop();
     }
-  }
-  expect(Math.min(...longestMs), longestMs.join()).toBeLessThan(20);
+  };
+  expect(await onceWithin(20, round)).toBe(true);
 });
