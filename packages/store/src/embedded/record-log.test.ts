@@ -259,6 +259,22 @@ test('cleaning reports a damaged segment, which it cannot free', async () => {
   expect(log.state.revision).toBe(after + 1);
 });
 
+test('an urgent cleaning raises the urgency of the one in progress', async () => {
+  const directory = await fresh();
+  const log = open(directory);
+  const value = Buffer.alloc(20_000, 'v');
+  const hasSegment = (sequence: number) => sequences(directory).includes(sequence);
+  // The first segment has nothing live, and the others too little waste for a normal cleaning.
+  while (!hasSegment(2)) await write(log, '/k', value);
+  for (let at = 0; !hasSegment(7); at++) await write(log, `/a${at % 8}`, value);
+  await compact(log, log.state.revision);
+  await Promise.all([log.clean('normal'), log.clean('urgent')]);
+  const remaining = sequences(directory);
+  expect(Math.min(...remaining)).toBeGreaterThan(2);
+  await log.clean('urgent');
+  expect(sequences(directory)).toEqual(remaining);
+});
+
 /** The open files of this process in a directory. */
 function openFilesBelow(directory: string): string[] {
   return readdirSync('/proc/self/fd')

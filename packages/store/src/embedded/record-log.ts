@@ -362,6 +362,8 @@ class Cleaner {
   readonly #remove: (victim: Segment) => Promise<void>;
   readonly #isPaused: () => boolean;
   #running: Promise<void> | undefined;
+  /** The highest urgency with which the cleaning in progress was requested. */
+  #urgency: Urgency = 'normal';
 
   constructor(options: {
     readonly index: LogIndex;
@@ -380,11 +382,12 @@ class Cleaner {
   }
 
   /**
-   * Rejects with StoreError if the disk fails or a segment is damaged; segments freed until then
-   * stay free.
+   * Joins a cleaning in progress, whose urgency it may raise. Rejects with StoreError if the disk
+   * fails or a segment is damaged; segments freed until then stay free.
    */
   clean(urgency: Urgency): Promise<void> {
-    this.#running ??= this.#cleanAll(urgency).finally(() => {
+    if (this.#running === undefined || urgency === 'urgent') this.#urgency = urgency;
+    this.#running ??= this.#cleanAll().finally(() => {
       this.#running = undefined;
     });
     return this.#running;
@@ -395,17 +398,17 @@ class Cleaner {
     await this.#running?.catch(() => {});
   }
 
-  async #cleanAll(urgency: Urgency): Promise<void> {
+  async #cleanAll(): Promise<void> {
     for (let left = this.#segments.length; left > 0 && !this.#isPaused(); left--) {
       const victim = itemAt(this.#segments, 0);
-      if (this.#segments.length < 2 || !this.#isWorth(victim, urgency)) return;
+      if (this.#segments.length < 2 || !this.#isWorth(victim)) return;
       if (victim.liveBytes > 0) await this.#empty(victim);
       if (victim.liveBytes > 0 || this.#isPaused()) return;
       await this.#remove(victim);
     }
   }
 
-  #isWorth(victim: Segment, urgency: Urgency): boolean {
+  #isWorth(victim: Segment): boolean {
     if (victim.liveBytes === 0) return true;
     let used = 0;
     let live = 0;
@@ -414,7 +417,7 @@ class Cleaner {
       live += liveBytes;
     }
     const waste = used - live;
-    return urgency === 'urgent' ? waste > live / 8 : waste > Math.max(live, wasteBytesMin);
+    return this.#urgency === 'urgent' ? waste > live / 8 : waste > Math.max(live, wasteBytesMin);
   }
 
   async #empty(victim: Segment): Promise<void> {
