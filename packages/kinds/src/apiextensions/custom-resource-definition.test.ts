@@ -76,7 +76,7 @@ test('TRUST-2: a new schema that need not be structural has no patterns of many 
   const [crd, old] = [created(crdWith(spec)), created(crdWith(spec))];
   const errors = foundErrors(def.strategy.validateCreate?.(lenient, crd));
   expect(errors.map(({ message }) => message)).toEqual([
-    expect.stringContaining('at most 6000 parts'),
+    expect.stringContaining('at most 9000 parts'),
   ]);
   expect(foundErrors(def.strategy.validateUpdate?.(lenient, crd, old))).toEqual([]);
 });

@@ -197,7 +197,7 @@ const patternLengthMax = 16_384;
 const patternSizeMax = 10_000;
 
 /** Maximum work of parsing a new pattern, in literal characters. */
-const patternPartsMax = 6_000;
+const patternPartsMax = 9_000;
 
 /** Instructions and parts above which a pattern is parsed and compiled in steps of their own. */
 const undividedWeight = 2_000;
