@@ -132,19 +132,20 @@ export {
   type Amounts,
   addAmounts,
   amountsOf,
+  amountsOfSteps,
   containerAmounts,
   largerAmounts,
-  podAmounts,
+  podAmountsSteps,
   qualityOfService,
   statesPodAmounts,
   sumAmounts,
 } from './pod/amounts.ts';
 export {
   claimNames,
-  configMapNames,
   containersOf,
-  resourceClaimNames,
-  secretNames,
+  namesConfigMaps,
+  namesSecrets,
+  podReferencesSteps,
 } from './pod/references.ts';
 export { validateTolerations } from './pod/validation/placement.ts';
 export {

@@ -60,3 +60,9 @@ export function onlyPemBlock(text: string): PemBlock | undefined {
   const isAlone = (before === '' || before.endsWith('\n')) && /^[ \t]*(\r?\n|$)/.test(after);
   return isAlone ? block : undefined;
 }
+
+/** Returns bytes as a PEM block in lines of 64 characters. */
+export function pemText(type: string, bytes: Buffer): string {
+  const lines = bytes.toString('base64').match(/.{1,64}/g) ?? [];
+  return `${begin}${type}${dashes}\n${lines.join('\n')}\n${ending}${type}${dashes}\n`;
+}

@@ -3,6 +3,7 @@ import {
   type JsonValue,
   parseQuantity,
   type Quantity,
+  runInOnePiece,
   sumQuantities,
 } from '@wheelhouse/machinery';
 import type { Container, PodSpec } from '../gen/types/core/v1.ts';
@@ -53,13 +54,24 @@ function areEqual(left: string, right: string): boolean {
 /** Quantities by the name of the resource: `cpu`, `requests.storage`. */
 export type Amounts = ReadonlyMap<string, Quantity>;
 
+/** Quantities that one step reads or adds, in less than a millisecond. */
+const amountsPerStep = 250;
+
 /** Reads a resource list and skips invalid quantities, which validation rejects. */
 export function amountsOf(value: JsonValue | undefined): Amounts {
+  return runInOnePiece(amountsOfSteps(value));
+}
+
+/** Does the work of `amountsOf` in steps (TRUST-2). */
+export function* amountsOfSteps(value: JsonValue | undefined): Generator<void, Amounts> {
   const amounts = new Map<string, Quantity>();
   if (!isObject(value)) return amounts;
+  let count = 0;
   for (const [name, text] of Object.entries(value)) {
     const parsed = parseQuantity(String(text));
     if ('nano' in parsed) amounts.set(name, parsed);
+    count += 1;
+    if (count % amountsPerStep === 0) yield;
   }
   return amounts;
 }
@@ -76,9 +88,19 @@ export function addAmounts(
   sum: Map<string, Quantity>,
   amounts: Iterable<readonly [string, Quantity]>,
 ): void {
+  runInOnePiece(addAmountsSteps(sum, amounts));
+}
+
+function* addAmountsSteps(
+  sum: Map<string, Quantity>,
+  amounts: Iterable<readonly [string, Quantity]>,
+): Generator<void, void> {
+  let count = 0;
   for (const [name, amount] of amounts) {
     const present = sum.get(name);
     sum.set(name, present === undefined ? amount : sumQuantities([present, amount]));
+    count += 1;
+    if (count % amountsPerStep === 0) yield;
   }
 }
 
@@ -98,15 +120,17 @@ function raiseTo(amounts: Map<string, Quantity>, name: string, amount: Quantity)
 export const podLevelResources: readonly string[] = ['cpu', 'memory'];
 
 /**
- * Returns the resources of a pod: those it requests as a whole, and for other resources the total
- * of its containers.
+ * Returns the resources of a pod, in steps (TRUST-2): those it requests as a whole, and for other
+ * resources the total of its containers.
  */
-export function podAmounts(
+export function* podAmountsSteps(
   spec: Stored<PodSpec> | undefined,
   member: 'requests' | 'limits',
-): Amounts {
-  const amounts = new Map(containerAmounts(spec, member));
-  const whole = amountsOf(objectAt(spec, 'resources', member));
+): Generator<void, Amounts> {
+  const ofContainers = yield* containerAmountsSteps(spec, member);
+  yield;
+  const amounts = new Map(ofContainers);
+  const whole = yield* amountsOfSteps(objectAt(spec, 'resources', member));
   for (const name of podLevelResources) {
     const amount = whole.get(name);
     if (amount !== undefined) amounts.set(name, amount);
@@ -123,17 +147,29 @@ export function containerAmounts(
   spec: Stored<PodSpec> | undefined,
   member: 'requests' | 'limits',
 ): Amounts {
+  return runInOnePiece(containerAmountsSteps(spec, member));
+}
+
+/** Does the work of `containerAmounts` in steps. */
+function* containerAmountsSteps(
+  spec: Stored<PodSpec> | undefined,
+  member: 'requests' | 'limits',
+): Generator<void, Amounts> {
   const amountsIn = (container: Stored<Container>) =>
-    amountsOf(objectAt(container, 'resources', member));
+    amountsOfSteps(objectAt(container, 'resources', member));
   const running = new Map<string, Quantity>();
   const sidecars = new Map<string, Quantity>();
   const initializing = new Map<string, Quantity>();
-  for (const container of spec?.containers ?? []) addAmounts(running, amountsIn(container));
+  for (const container of spec?.containers ?? []) {
+    yield;
+    yield* addAmountsSteps(running, yield* amountsIn(container));
+  }
   for (const container of spec?.initContainers ?? []) {
-    const amounts = amountsIn(container);
+    yield;
+    const amounts = yield* amountsIn(container);
     if ((container.restartPolicy ?? '') === 'Always') {
-      addAmounts(running, amounts);
-      addAmounts(sidecars, amounts);
+      yield* addAmountsSteps(running, amounts);
+      yield* addAmountsSteps(sidecars, amounts);
       continue;
     }
     for (const [name, amount] of amounts) {

@@ -1,4 +1,4 @@
-import { firstByName, type JsonObject } from '@wheelhouse/machinery';
+import { firstByName, type JsonObject, runInOnePiece } from '@wheelhouse/machinery';
 import { textAt } from '../cells.ts';
 import type { Container, Pod, PodSpec, Volume } from '../gen/types/core/v1.ts';
 import type { Stored } from '../resource-def.ts';
@@ -28,84 +28,130 @@ export function containersOf(spec: Stored<PodSpec> | undefined): readonly JsonOb
   return members.flatMap((member) => spec?.[member] ?? []);
 }
 
-/** Members of a volume that name a Secret in the namespace of the pod. */
-const secretSources: readonly (readonly string[])[] = [
-  ['azureFile', 'secretName'],
-  ['cephfs', 'secretRef', 'name'],
-  ['cinder', 'secretRef', 'name'],
-  ['flexVolume', 'secretRef', 'name'],
-  ['rbd', 'secretRef', 'name'],
-  ['secret', 'secretName'],
-  ['scaleIO', 'secretRef', 'name'],
-  ['iscsi', 'secretRef', 'name'],
-  ['storageos', 'secretRef', 'name'],
-  ['csi', 'nodePublishSecretRef', 'name'],
-];
+/** The members of a volume that name a Secret in the namespace of the pod, and where they do. */
+const secretSources: ReadonlyMap<string, readonly string[]> = new Map([
+  ['azureFile', ['secretName']],
+  ['cephfs', ['secretRef', 'name']],
+  ['cinder', ['secretRef', 'name']],
+  ['flexVolume', ['secretRef', 'name']],
+  ['rbd', ['secretRef', 'name']],
+  ['secret', ['secretName']],
+  ['scaleIO', ['secretRef', 'name']],
+  ['iscsi', ['secretRef', 'name']],
+  ['storageos', ['secretRef', 'name']],
+  ['csi', ['nodePublishSecretRef', 'name']],
+]);
 
-/** Returns the names of the Secrets that the spec of a pod refers to, each once. */
-export function secretNames(spec: Stored<PodSpec> | undefined): readonly string[] {
-  const names = [
-    ...(spec?.imagePullSecrets ?? []).map((imagePullSecret) => imagePullSecret.name ?? ''),
-    ...containersOf(spec).flatMap((container) => environmentNames(container, 'secret')),
-    ...(spec?.volumes ?? []).flatMap((volume) => [
-      ...secretSources.map((path) => textAt(volume, ...path)),
-      ...projectedNames(volume, 'secret'),
-    ]),
-  ];
-  return distinct(names);
+/** The names of the Secrets that the spec of a pod refers to; empty for what refers to none. */
+function* secretNamesIn(spec: Stored<PodSpec> | undefined): Generator<string> {
+  for (const secret of spec?.imagePullSecrets ?? []) yield secret.name ?? '';
+  for (const container of containersOf(spec)) yield* environmentNames(container, 'secret');
+  for (const volume of spec?.volumes ?? []) {
+    for (const member of Object.keys(volume)) {
+      const path = secretSources.get(member);
+      yield path === undefined ? '' : textAt(volume, member, ...path);
+    }
+    yield* projectedNames(volume, 'secret');
+  }
 }
 
-function environmentNames(container: Stored<Container>, kind: 'secret' | 'configMap'): string[] {
-  return [
-    ...(container.envFrom ?? []).map((source) => textAt(source, `${kind}Ref`, 'name')),
-    ...(container.env ?? []).map((variable) =>
-      textAt(variable, 'valueFrom', `${kind}KeyRef`, 'name'),
-    ),
-  ];
+/** The names of the ConfigMaps that the spec of a pod refers to, like `secretNamesIn`. */
+function* configMapNamesIn(spec: Stored<PodSpec> | undefined): Generator<string> {
+  for (const container of containersOf(spec)) yield* environmentNames(container, 'configMap');
+  for (const volume of spec?.volumes ?? []) {
+    yield volume.configMap?.name ?? '';
+    yield* projectedNames(volume, 'configMap');
+  }
 }
 
-function projectedNames(volume: Stored<Volume>, kind: 'secret' | 'configMap'): string[] {
-  return (volume?.projected?.sources ?? []).map((source) => textAt(source, kind, 'name'));
+/** The names of the volume claims of a pod and of its ephemeral volumes, like `secretNamesIn`. */
+function* claimNamesIn(pod: Stored<Pod>): Generator<string> {
+  const podName = pod.metadata.name ?? '';
+  for (const volume of pod.spec?.volumes ?? []) {
+    const claim = volume.persistentVolumeClaim;
+    if (claim !== undefined) yield claim.claimName ?? '';
+    else yield volume.ephemeral === undefined ? '' : `${podName}-${volume.name ?? ''}`;
+  }
 }
 
-function distinct(names: readonly string[]): readonly string[] {
-  return [...new Set(names)].filter((name) => name !== '');
+/**
+ * The names of the device claims of a pod, like `secretNamesIn`. The names of claims that were
+ * created from a template are in the status.
+ */
+function* resourceClaimNamesIn(pod: Stored<Pod>): Generator<string> {
+  const statuses = pod.status?.resourceClaimStatuses ?? [];
+  const statusByName = firstByName(statuses, (status) => textAt(status, 'name'));
+  for (const claim of pod.spec?.resourceClaims ?? []) {
+    const own = claim.resourceClaimName ?? '';
+    yield own === '' ? textAt(statusByName.get(claim.name ?? ''), 'resourceClaimName') : own;
+  }
 }
 
-/** Returns the names of the ConfigMaps that the spec of a pod refers to, each once. */
-export function configMapNames(spec: Stored<PodSpec> | undefined): readonly string[] {
-  const names = [
-    ...containersOf(spec).flatMap((container) => environmentNames(container, 'configMap')),
-    ...(spec?.volumes ?? []).flatMap((volume) => [
-      volume.configMap?.name ?? '',
-      ...projectedNames(volume, 'configMap'),
-    ]),
-  ];
-  return distinct(names);
+function* environmentNames(
+  container: Stored<Container>,
+  kind: 'secret' | 'configMap',
+): Generator<string> {
+  for (const source of container.envFrom ?? []) yield textAt(source, `${kind}Ref`, 'name');
+  for (const variable of container.env ?? []) {
+    yield textAt(variable, 'valueFrom', `${kind}KeyRef`, 'name');
+  }
+}
+
+function* projectedNames(volume: Stored<Volume>, kind: 'secret' | 'configMap'): Generator<string> {
+  for (const source of volume.projected?.sources ?? []) yield textAt(source, kind, 'name');
+}
+
+/** Whether the spec of a pod refers to Secrets. */
+export function namesSecrets(spec: Stored<PodSpec> | undefined): boolean {
+  return someName(secretNamesIn(spec));
+}
+
+/** Whether the spec of a pod refers to ConfigMaps. */
+export function namesConfigMaps(spec: Stored<PodSpec> | undefined): boolean {
+  return someName(configMapNamesIn(spec));
+}
+
+function someName(names: Iterable<string>): boolean {
+  for (const name of names) if (name !== '') return true;
+  return false;
 }
 
 /** Returns the names of the volume claims of a pod and of its ephemeral volumes, each once. */
 export function claimNames(pod: Stored<Pod>): readonly string[] {
-  const podName = pod.metadata.name ?? '';
-  const names = (pod.spec?.volumes ?? []).map((volume) => {
-    const claim = volume.persistentVolumeClaim;
-    if (claim !== undefined) return claim.claimName ?? '';
-    return volume.ephemeral === undefined ? '' : `${podName}-${volume.name ?? ''}`;
-  });
-  return distinct(names);
+  return runInOnePiece(distinctSteps(claimNamesIn(pod)));
 }
 
-/**
- * Returns the names of the device claims of a pod, each once. The names of claims that were created
- * from a template are in the status.
- */
-export function resourceClaimNames(pod: Stored<Pod>): readonly string[] {
-  const statuses = pod.status?.resourceClaimStatuses ?? [];
-  const statusByName = firstByName(statuses, (status) => textAt(status, 'name'));
-  const names = (pod.spec?.resourceClaims ?? []).map((claim) => {
-    const own = claim.resourceClaimName ?? '';
-    if (own !== '') return own;
-    return textAt(statusByName.get(claim.name ?? ''), 'resourceClaimName');
-  });
-  return distinct(names);
+/** The names of the objects in its namespace that a pod refers to, each once. */
+interface PodReferences {
+  readonly secrets: readonly string[];
+  readonly configMaps: readonly string[];
+  /** Volume claims, also those of ephemeral volumes. */
+  readonly claims: readonly string[];
+  /** Device claims. */
+  readonly resourceClaims: readonly string[];
+}
+
+/** Returns the references of a pod, in steps (TRUST-2). */
+export function* podReferencesSteps(pod: Stored<Pod>): Generator<void, PodReferences> {
+  return {
+    secrets: yield* distinctSteps(secretNamesIn(pod.spec)),
+    configMaps: yield* distinctSteps(configMapNamesIn(pod.spec)),
+    claims: yield* distinctSteps(claimNamesIn(pod)),
+    resourceClaims: yield* distinctSteps(resourceClaimNamesIn(pod)),
+  };
+}
+
+/** Names that one step reads, in less than a millisecond. */
+const namesPerStep = 1_000;
+
+/** The names that are not empty, each once, in steps. */
+function* distinctSteps(names: Iterable<string>): Generator<void, readonly string[]> {
+  const found = new Set<string>();
+  let count = 0;
+  for (const name of names) {
+    if (name !== '') found.add(name);
+    count += 1;
+    if (count % namesPerStep === 0) yield;
+  }
+  return [...found];
 }

@@ -1,20 +1,33 @@
 import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  andThen,
   type Clock,
   cut,
   type Dialect,
   type JsonObject,
   jsonEqual,
+  type MaybePromise,
+  pacedBytesMin,
+  paceFor,
+  runAtPace,
+  runInOnePiece,
+  Slices,
 } from '@wheelhouse/machinery';
 import { type CachePool, follow } from '../registry/caches.ts';
-import { decodedEntries, decodeEntry, objectKey } from '../registry/object-codec.ts';
+import {
+  decodedAt,
+  decodedEntries,
+  decodedInSlices,
+  decodeEntry,
+  objectKey,
+} from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import type { ObjectReader } from './tools.ts';
 
 /**
- * Reads objects for plugins from the watch caches. `get` and `list` decode each entry once, and keep
- * what they return.
+ * Reads objects for plugins from the watch caches. `get` and `list` decode each entry once, in
+ * slices if it is large (TRUST-2), and keep what they return.
  */
 export function createObjectReader(options: {
   readonly dialect: Dialect;
@@ -24,35 +37,42 @@ export function createObjectReader(options: {
   /** `any` for callers that follow changes and thus accept cached state. */
   readonly freshness?: 'newest' | 'any';
 }): ObjectReader {
-  const { caches } = options;
+  const { caches, clock } = options;
   const resourceVersion = options.freshness === 'any' ? '0' : undefined;
   const decoded = new WeakMap<Entry, ApiObject>();
-  const decode = (entry: Entry): ApiObject => {
-    const cached = decoded.get(entry);
-    if (cached !== undefined) return cached;
-    const object = decodeEntry(entry);
-    decoded.set(entry, object);
-    return object;
-  };
+  const decode = (entry: Entry): MaybePromise<ApiObject> =>
+    andThen(decodedInSlices(entry, clock), (object) => {
+      decoded.set(entry, object);
+      return object;
+    });
   const find = (resource: string) => defOf(options.snapshot(), options.dialect, resource);
   return {
     async get(resource, { namespace, name }) {
       const def = find(resource);
       if (def === undefined || name === '') return undefined;
       const entry = await caches.of(def).get(objectKey(namespace, name), resourceVersion);
-      return entry === undefined ? undefined : decode(entry);
+      return entry === undefined ? undefined : (decoded.get(entry) ?? decode(entry));
     },
     async list(resource, namespace) {
       const def = find(resource);
       if (def === undefined) return [];
       const list = await caches.of(def).list({ namespace, resourceVersion });
-      return list.count === 0 ? [] : Array.from(list.entries(), decode);
+      const objects: ApiObject[] = [];
+      if (list.count === 0) return objects;
+      const slices = new Slices(clock);
+      for (const entry of list.entries()) {
+        const cached = decoded.get(entry);
+        if (cached === undefined && slices.over) await slices.pause();
+        const object = cached ?? decode(entry);
+        objects.push(object instanceof Promise ? await object : object);
+      }
+      return objects;
     },
     async *each(resource, namespace) {
       const def = find(resource);
       if (def === undefined) return;
       const list = await caches.of(def).list({ namespace, resourceVersion });
-      yield* decodedEntries(list.entries(), options.clock);
+      yield* decodedEntries(list.entries(), clock);
     },
   };
 }
@@ -96,8 +116,11 @@ function grantingPart(object: ApiObject): JsonObject {
 
 /** Values derived from all objects of a kind, kept current. */
 export interface Followed<T> {
-  /** Sorted by the objects' names; each object is decoded on first use. */
-  current(): readonly T[];
+  /**
+   * Sorted by the objects' names; each object is decoded and read on first use. A promise only while
+   * large ones have to be, in slices (TRUST-2).
+   */
+  current(): MaybePromise<readonly T[]>;
   /** Resolves when the existing objects are loaded. */
   readonly ready: Promise<void>;
   readonly isReady: boolean;
@@ -107,21 +130,46 @@ export interface Followed<T> {
 /** Follows a kind in its watch cache. */
 export function followed<T>(options: {
   readonly caches: CachePool;
+  readonly clock: Pick<Clock, 'monotonic'>;
   readonly def: ResourceDef;
-  readonly read: (object: ApiObject) => readonly T[];
+  /** Derives the values of an object, in steps. */
+  readonly read: (object: ApiObject) => Iterator<void, readonly T[]>;
 }): Followed<T> {
+  const { clock } = options;
   const entries = new Map<string, Entry>();
   const partByEntry = new WeakMap<Entry, readonly T[]>();
   let all: readonly T[] | undefined;
+  let reading: Promise<readonly T[]> | undefined;
   let isReady = false;
   let isClosed = false;
   let subscription: { close(): void } | undefined;
   const partOf = (entry: Entry): readonly T[] => {
     const cached = partByEntry.get(entry);
     if (cached !== undefined) return cached;
-    const part = options.read(decodeEntry(entry));
+    const part = runInOnePiece(options.read(decodeEntry(entry)));
     partByEntry.set(entry, part);
     return part;
+  };
+  const largeOnes = () =>
+    [...entries.values()].filter(
+      (entry) => entry.json.length >= pacedBytesMin && !partByEntry.has(entry),
+    );
+  const readAll = (): readonly T[] => {
+    all ??= [...entries.values()]
+      .sort((left, right) => (left.index.name < right.index.name ? -1 : 1))
+      .flatMap(partOf);
+    return all;
+  };
+  /** Reads the large objects, and those that arrive meanwhile, and then the others. */
+  const readInSlices = async (): Promise<readonly T[]> => {
+    for (let large = largeOnes(); large.length > 0; large = largeOnes()) {
+      for (const entry of large) {
+        const pace = paceFor(clock, entry.json.length);
+        const object = await decodedAt(pace, entry);
+        partByEntry.set(entry, await runAtPace(options.read(object), pace));
+      }
+    }
+    return readAll();
   };
   const ready = follow(options.caches.of(options.def), (key, current) => {
     all = undefined;
@@ -134,10 +182,12 @@ export function followed<T>(options: {
   });
   return {
     current() {
-      all ??= [...entries.values()]
-        .sort((left, right) => (left.index.name < right.index.name ? -1 : 1))
-        .flatMap(partOf);
-      return all;
+      if (all !== undefined) return all;
+      if (largeOnes().length === 0) return readAll();
+      reading ??= readInSlices().finally(() => {
+        reading = undefined;
+      });
+      return reading;
     },
     ready,
     get isReady() {

@@ -20,9 +20,10 @@ import {
   nextTurn,
 } from '@wheelhouse/machinery';
 import type { FlowSettings } from '../gates/flowcontrol/fair-flow-control.ts';
-import { readLevel, readSchema } from '../gates/flowcontrol/settings.ts';
+import { readLevel, readSchema, type SchemaSettings } from '../gates/flowcontrol/settings.ts';
 import { follow } from '../registry/caches.ts';
-import { decodeEntry } from '../registry/object-codec.ts';
+import { EntryDecoder } from '../registry/entry-decoder.ts';
+import { decodedInSlices } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { type ControllerTools, createAbsent } from './tools.ts';
 import { type Controller, createWorkQueue, runningQueue } from './work-queue.ts';
@@ -102,7 +103,7 @@ export async function startFlowDefaults(
     const [def, name] = placeOf(defs, key);
     const at = { def, namespace: '', name };
     const entry = await caches.of(def).get(name, undefined);
-    const current = entry === undefined ? undefined : decodeEntry(entry);
+    const current = entry === undefined ? undefined : await decodedInSlices(entry, clock);
     const desired = defaults.get(key);
     const action = actionFor({ current, desired, annotation });
     if (action === 'none') return;
@@ -217,22 +218,23 @@ export async function startFlowConfiguration(
   },
 ): Promise<Controller> {
   const { defs, caches, writer, clock } = options;
-  const stored = { levels: new Map<string, ApiObject>(), schemas: new Map<string, ApiObject>() };
+  const stored = { levels: new Map<string, ApiObject>(), schemas: new Map<string, StoredSchema>() };
   const budget = new WriteBudget(clock);
   let levelNames = options.defaultLevels;
   const applyStored = (): void => {
     const levels = [...stored.levels.values()].flatMap((object) => readLevel(object) ?? []);
-    options.configure({ levels, schemas: [...stored.schemas.values()].map(readSchema) });
+    const schemas = [...stored.schemas.values()].map(({ settings }) => settings);
+    options.configure({ levels, schemas });
     levelNames = new Set([...options.defaultLevels, ...levels.map(({ name }) => name)]);
-    for (const [name, schema] of stored.schemas) {
-      if (!isReported(schema, conditionOf(schema, levelNames))) queue.add(name);
+    for (const [name, { object, settings }] of stored.schemas) {
+      if (!isReported(object, conditionOf(settings, levelNames))) queue.add(name);
     }
   };
   const report = async (name: string): Promise<void> => {
     const schema = stored.schemas.get(name);
     if (schema === undefined) return;
-    const condition = conditionOf(schema, levelNames);
-    if (isReported(schema, condition)) return;
+    const condition = conditionOf(schema.settings, levelNames);
+    if (isReported(schema.object, condition)) return;
     const pauseMs = budget.take(name);
     if (pauseMs !== undefined) return queue.addAfter(name, pauseMs);
     const at = { def: defs.schemas, namespace: '', name, subresource: 'status' };
@@ -252,18 +254,37 @@ export async function startFlowConfiguration(
     run,
     workers: 4,
   });
-  const storeIn = (into: Map<string, ApiObject>) => (name: string, entry: Entry | undefined) => {
-    if (entry === undefined) into.delete(name);
-    else into.set(name, decodeEntry(entry));
-    if (entry === undefined) budget.forget(name);
-    queue.add(everything);
-  };
+  const decoder = new EntryDecoder(clock);
+  const storeIn =
+    <T>(into: Map<string, T>, of: { readonly resource: string; read(object: ApiObject): T }) =>
+    (name: string, entry: Entry | undefined) =>
+      decoder.pass(`${of.resource}/${name}`, entry, (object) => {
+        if (object === undefined) into.delete(name);
+        else into.set(name, of.read(object));
+        if (object === undefined) budget.forget(name);
+        queue.add(everything);
+      });
+  const { levels, schemas } = defs;
+  const onLevel = storeIn(stored.levels, { ...levels, read: (object) => object });
+  const onSchema = storeIn(stored.schemas, { ...schemas, read: storedSchema });
   const followed = await Promise.all([
-    follow(caches.of(defs.levels), storeIn(stored.levels), { unreadable: 'omitted' }),
-    follow(caches.of(defs.schemas), storeIn(stored.schemas), { unreadable: 'omitted' }),
+    follow(caches.of(levels), onLevel, { unreadable: 'omitted' }),
+    follow(caches.of(schemas), onSchema, { unreadable: 'omitted' }),
   ]);
+  await decoder.settled();
   return runningQueue(queue, ...followed);
 }
+
+/** A schema as it is stored, and what flow control uses of it, read once. */
+interface StoredSchema {
+  readonly object: ApiObject;
+  readonly settings: SchemaSettings;
+}
+
+const storedSchema = (object: ApiObject): StoredSchema => ({
+  object,
+  settings: readSchema(object),
+});
 
 interface Condition {
   readonly status: 'True' | 'False';
@@ -271,8 +292,7 @@ interface Condition {
   readonly message: string;
 }
 
-function conditionOf(schema: ApiObject, levels: ReadonlySet<string>): Condition {
-  const { level } = readSchema(schema);
+function conditionOf({ level }: SchemaSettings, levels: ReadonlySet<string>): Condition {
   const subject = `This FlowSchema references the PriorityLevelConfiguration object named "${level}"`;
   return levels.has(level)
     ? { status: 'False', reason: 'Found', message: `${subject} and it exists` }

@@ -1,16 +1,19 @@
-import type { ResourceDef } from '@wheelhouse/kinds';
+import type { ResourceDef, Stored } from '@wheelhouse/kinds';
+import type { Lease } from '@wheelhouse/kinds/types/coordination/v1';
 import {
-  type ApiObject,
   asApiObject,
+  background,
   type Clock,
+  cloneJson,
   formatMicroTime,
   random as hostRandom,
   type Logger,
+  type MaybePromise,
   StatusError,
   type Timer,
   waitAtMost,
 } from '@wheelhouse/machinery';
-import { decodeEntry, objectKey } from '../registry/object-codec.ts';
+import { decodedInSlices, objectKey } from '../registry/object-codec.ts';
 import { type Registry, serverContext } from '../registry/registry.ts';
 import { write } from '../registry/write.ts';
 import type { Entry } from '../watchcache/entry.ts';
@@ -19,12 +22,14 @@ import type { Controller } from './work-queue.ts';
 
 /** The leadership fields of a Lease. */
 type LeaseSpec = {
-  readonly holderIdentity?: string;
-  readonly leaseDurationSeconds?: number;
-  readonly acquireTime?: string;
-  readonly renewTime?: string;
-  readonly leaseTransitions?: number;
+  readonly holderIdentity?: string | undefined;
+  readonly leaseDurationSeconds?: number | undefined;
+  readonly acquireTime?: string | undefined;
+  readonly renewTime?: string | undefined;
+  readonly leaseTransitions?: number | undefined;
 };
+
+type HeldLease = Stored<Lease>;
 
 /**
  * The result of an attempt: this server holds the Lease, another one does, or a concurrent write
@@ -88,7 +93,7 @@ class LeaderElection {
     const { registry, leases, namespace, name } = options;
     const key = objectKey(namespace, name);
     this.#subscription = registry.caches.of(leases).subscribe(({ current }) => {
-      if (current?.key === key && holderOf(current) === '') this.#tryNow();
+      if (current?.key === key) background({ where: 'controller' }, this.#review(current));
     });
   }
 
@@ -106,6 +111,16 @@ class LeaderElection {
     await this.#previousTerm;
     if (!this.#mayHold) return;
     await waitAtMost(this.#options.clock, releaseMs, this.#release());
+  }
+
+  /** Tries at once if the Lease has been released. */
+  async #review(entry: Entry): Promise<void> {
+    if (holderOf(await this.#decoded(entry)) === '') this.#tryNow();
+  }
+
+  /** The Lease that an entry contains. */
+  #decoded(entry: Entry): MaybePromise<HeldLease> {
+    return decodedInSlices(entry, this.#options.clock);
   }
 
   /** Tries now rather than after the retry period, unless an attempt is in progress. */
@@ -179,11 +194,12 @@ class LeaderElection {
     if (this.#observed?.revision !== entry.revision) {
       this.#observed = { revision: entry.revision, atMs: nowMs };
     }
-    const holder = holderOf(entry);
+    const lease = await this.#decoded(entry);
+    const holder = holderOf(lease);
     const isHeld = holder !== '' && this.#observed.atMs + leaseDurationMs > nowMs;
     this.#mayHold = !isHeld || holder === identity;
     if (!this.#mayHold) return 'others';
-    return this.#write(entry, (before) => this.#claimedSpec(before));
+    return this.#write(lease, (before) => this.#claimedSpec(before));
   }
 
   #claimedSpec(before: LeaseSpec): LeaseSpec {
@@ -225,7 +241,7 @@ class LeaderElection {
   }
 
   /** Writes the Lease on condition that it is unchanged. */
-  #write(entry: Entry, next: (before: LeaseSpec) => LeaseSpec): Promise<Outcome> {
+  #write(lease: HeldLease, next: (before: LeaseSpec) => LeaseSpec): Promise<Outcome> {
     const { registry, leases, namespace, name } = this.#options;
     const target = {
       def: leases,
@@ -234,7 +250,6 @@ class LeaderElection {
       name,
       subresource: '',
     };
-    const lease = decodeEntry(entry) as ApiObject & { spec?: LeaseSpec };
     const object = asApiObject({ ...lease, spec: next(lease.spec ?? {}) });
     return unlessLost('Conflict', () =>
       write(registry, {
@@ -242,7 +257,7 @@ class LeaderElection {
         target,
         context: serverContext,
         // The object contains its resourceVersion, so that an outdated update is rejected.
-        transform: () => structuredClone(object),
+        transform: () => cloneJson(object),
         source: 'body',
         onAbsent: 'refuse',
       }),
@@ -254,9 +269,10 @@ class LeaderElection {
     const { registry, leases, namespace, name, identity, logger } = this.#options;
     try {
       const entry = await registry.caches.of(leases).get(objectKey(namespace, name), undefined);
-      if (entry === undefined || holderOf(entry) !== identity) return;
+      const lease = entry && (await this.#decoded(entry));
+      if (lease === undefined || holderOf(lease) !== identity) return;
       const time = this.#time();
-      await this.#write(entry, (before) => ({
+      await this.#write(lease, (before) => ({
         leaseDurationSeconds: 1,
         renewTime: time,
         acquireTime: time,
@@ -273,10 +289,7 @@ class LeaderElection {
   }
 }
 
-function holderOf(entry: Entry): string {
-  const { spec } = decodeEntry(entry) as ApiObject & { spec?: LeaseSpec };
-  return spec?.holderIdentity ?? '';
-}
+const holderOf = ({ spec }: HeldLease): string => spec?.holderIdentity ?? '';
 
 async function unlessLost(
   reason: 'AlreadyExists' | 'Conflict',

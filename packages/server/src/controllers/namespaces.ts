@@ -2,12 +2,15 @@ import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   asApiObject,
+  compareText,
   type Dialect,
   errorText,
   formatTime,
   type JsonObject,
   objectOf,
   objectsOf,
+  runInSlices,
+  sortSteps,
 } from '@wheelhouse/machinery';
 import { followBeside } from '../registry/caches.ts';
 import { decodedEntries } from '../registry/object-codec.ts';
@@ -171,15 +174,24 @@ async function removeContent(
     // The dot is present even if the group is empty, as in kube-controller-manager.
     if (entries.length > 0) resources.set(`${def.resource}.${def.group}`, entries.length);
     for await (const { metadata } of decodedEntries(entries, options.clock)) {
-      for (const finalizer of metadata.finalizers ?? []) {
-        finalizers.set(finalizer, (finalizers.get(finalizer) ?? 0) + 1);
-      }
+      await runInSlices(countSteps(finalizers, metadata.finalizers ?? []), options.clock);
     }
     const isHeld = resources.size > 0 || failures.length > 0;
     if (isHeld && isPods(def) && options.order === 'pods first') break;
   }
   const count = [...resources.values()].reduce((sum, amount) => sum + amount, 0);
   return { count, resources, finalizers, failures };
+}
+
+/** Names that one step counts or shows, in less than a millisecond. */
+const namesPerStep = 1_000;
+
+/** Counts names in steps (TRUST-2): an object may have thousands of finalizers. */
+function* countSteps(counts: Map<string, number>, names: readonly string[]): Generator<void, void> {
+  for (const [index, name] of names.entries()) {
+    if (index % namesPerStep === namesPerStep - 1) yield;
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
 }
 
 async function finalize(options: Options, { name, uid }: RemovedNamespace): Promise<void> {
@@ -197,10 +209,11 @@ async function finalize(options: Options, { name, uid }: RemovedNamespace): Prom
 async function report(options: Options, at: { name: string; remaining: Remaining }): Promise<void> {
   const now = formatTime(options.clock.now());
   const target = { def: options.namespaces, namespace: '', name: at.name, subresource: 'status' };
+  const found = await runInSlices(conditionsOf(at.remaining), options.clock);
   await options.writer.change(target, (object) => {
     const status: JsonObject = objectOf(object.status);
     const before = objectsOf(status.conditions);
-    const conditions = conditionsOf(at.remaining).map((condition) => {
+    const conditions = found.map((condition) => {
       const same = before.find((existing) => existing.type === condition.type);
       const isSame = same?.status === condition.status;
       return { ...condition, lastTransitionTime: isSame ? (same?.lastTransitionTime ?? now) : now };
@@ -209,12 +222,24 @@ async function report(options: Options, at: { name: string; remaining: Remaining
   });
 }
 
-function conditionsOf(remaining: Remaining): JsonObject[] {
-  const counts = (of: ReadonlyMap<string, number>, suffix: string) =>
-    [...of]
-      .sort()
-      .map(([name, count]) => `${name} ${suffix.replace('%d', String(count))}`)
-      .join(', ');
+/** The counts by name, in words and in steps. */
+function* shownCounts(
+  counts: ReadonlyMap<string, number>,
+  suffix: string,
+): Generator<void, string> {
+  const names = yield* sortSteps([...counts.keys()], compareText);
+  const parts: string[] = [];
+  for (const [index, name] of names.entries()) {
+    if (index % namesPerStep === namesPerStep - 1) yield;
+    parts.push(`${name} ${suffix.replace('%d', String(counts.get(name)))}`);
+  }
+  return parts.join(', ');
+}
+
+/** The conditions of a namespace with remaining objects, in steps. */
+function* conditionsOf(remaining: Remaining): Generator<void, readonly JsonObject[]> {
+  const resources = yield* shownCounts(remaining.resources, 'has %d resource instances');
+  const finalizers = yield* shownCounts(remaining.finalizers, 'in %d resource instances');
   const failed = remaining.failures.length > 0;
   const hasFinalizers = remaining.finalizers.size > 0;
   return [
@@ -242,14 +267,14 @@ function conditionsOf(remaining: Remaining): JsonObject[] {
       type: 'NamespaceContentRemaining',
       status: 'True',
       reason: 'SomeResourcesRemain',
-      message: `Some resources are remaining: ${counts(remaining.resources, 'has %d resource instances')}`,
+      message: `Some resources are remaining: ${resources}`,
     },
     {
       type: 'NamespaceFinalizersRemaining',
       status: hasFinalizers ? 'True' : 'False',
       reason: hasFinalizers ? 'SomeFinalizersRemain' : 'ContentHasNoFinalizers',
       message: hasFinalizers
-        ? `Some content in the namespace has finalizers remaining: ${counts(remaining.finalizers, 'in %d resource instances')}`
+        ? `Some content in the namespace has finalizers remaining: ${finalizers}`
         : 'All content-preserving finalizers finished',
     },
   ];

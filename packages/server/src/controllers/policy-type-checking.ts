@@ -18,7 +18,6 @@ import {
   isObject,
   type JsonObject,
   objectsOf,
-  paceFor,
   runInSlices,
   stringsOf,
   textOf,
@@ -26,7 +25,7 @@ import {
 import type { Property, Schema } from '@wheelhouse/schema';
 import { conditionsOf } from '../admission/webhooks/hooks.ts';
 import { followBeside } from '../registry/caches.ts';
-import { decodedAt } from '../registry/object-codec.ts';
+import { decodedInSlices } from '../registry/object-codec.ts';
 import type { ControllerTools } from './tools.ts';
 import { type Controller, createWorkQueue, runningQueue } from './work-queue.ts';
 
@@ -53,7 +52,7 @@ export function startPolicyTypeChecking(
   const run = async (name: string) => {
     const entry = await cache.get(name, undefined);
     if (entry === undefined) return;
-    const policy = await decodedAt(paceFor(options.clock, entry.json.length), entry);
+    const policy = await decodedInSlices(entry, options.clock);
     const generation = policy.metadata.generation ?? 0;
     if (observedGeneration(policy) >= generation) return;
     const spec = isObject(policy['spec']) ? policy['spec'] : {};

@@ -1,3 +1,4 @@
+import { parseAhead } from '@wheelhouse/codec';
 import {
   type Amounts,
   addAmounts,
@@ -13,7 +14,6 @@ import {
   type Dialect,
   type JsonObject,
   jsonEqualSteps,
-  paceFor,
   type Quantity,
   qualifiedResource,
   runInSlices,
@@ -27,7 +27,7 @@ import {
   type ScopeRequirement,
   scopesOf,
 } from '../admission/quota/quota-usage.ts';
-import { decodedAt, decodedEntries, decodeEntry } from '../registry/object-codec.ts';
+import { decodedEntries, decodedInSlices, decodeEntry } from '../registry/object-codec.ts';
 import type { EntryChange, ResourceCache } from '../watchcache/contract.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { type ControllerTools, listEntries } from './tools.ts';
@@ -105,8 +105,8 @@ async function isReported(
   clock: Clock,
 ): Promise<boolean> {
   if (previous === undefined) return false;
-  const now = await decodedAt(paceFor(clock, current.json.length), current);
-  const before = await decodedAt(paceFor(clock, previous.json.length), previous);
+  const now = await decodedInSlices(current, clock);
+  const before = await decodedInSlices(previous, clock);
   const [spec, hard] = [objectAt(now, 'spec') ?? {}, objectAt(now, 'status', 'hard') ?? {}];
   return (
     (await runInSlices(jsonEqualSteps(objectAt(spec, 'hard') ?? {}, hard), clock)) &&
@@ -314,19 +314,20 @@ export function* countsOf(
   const concerned = counts.filter(({ names }) => names.size > 0);
   for (const entry of entries) {
     yield;
+    yield* parseAhead(entry.json);
     const next = reserved.get(entry.index.uid);
     const forms = [decodeEntry(entry), ...(next === undefined ? [] : [next])];
-    addUsage(concerned, { evaluator, forms, nowMs });
+    yield* addUsage(concerned, { evaluator, forms, nowMs });
   }
   for (const object of unstored) {
     yield;
-    addUsage(concerned, { evaluator, forms: [object], nowMs });
+    yield* addUsage(concerned, { evaluator, forms: [object], nowMs });
   }
   return counts;
 }
 
-/** Adds the usage of an object to the counts whose scopes it is in. */
-function addUsage(
+/** Adds the usage of an object to the counts whose scopes it is in, in steps. */
+function* addUsage(
   counts: readonly Count[],
   object: {
     readonly evaluator: QuotaEvaluator;
@@ -334,12 +335,17 @@ function addUsage(
     readonly forms: readonly ApiObject[];
     readonly nowMs: number;
   },
-): void {
+): Generator<void, void> {
   const { evaluator, forms, nowMs } = object;
   const [current] = forms;
   if (current === undefined) return;
-  const usage = forms.map((form) => evaluator.usage(form, nowMs)).reduce(largerAmounts);
+  let usage: Amounts = new Map();
+  for (const form of forms) {
+    const found = evaluator.usage(form, nowMs);
+    usage = largerAmounts(usage, 'next' in found ? yield* found : found);
+  }
   for (const count of counts) {
+    yield;
     const isIn = count.scopes.every((scope) => evaluator.matchesScope(current, scope));
     if (isIn) addCounted(count, usage);
   }

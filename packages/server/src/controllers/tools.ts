@@ -4,15 +4,18 @@ import {
   asApiObject,
   type Clock,
   cloneJson,
+  cloneJsonSteps,
   type JsonObject,
   jsonObject,
   type Logger,
+  type MaybePromise,
   pause,
+  runAtPace,
   StatusError,
   type StatusReason,
   type UserInfo,
 } from '@wheelhouse/machinery';
-import { decodeTyped } from '@wheelhouse/schema';
+import { decodeTypedSteps } from '@wheelhouse/schema';
 import type { CachePool } from '../registry/caches.ts';
 import type {
   DeleteRequestOptions,
@@ -38,10 +41,13 @@ export interface ObjectWriter {
   remove(at: ObjectAt, options?: Partial<DeleteRequestOptions>): Promise<void>;
   /** Creates an object in its stored version; resolves to false if the name is taken. */
   create(at: ObjectAt, object: ApiObject): Promise<boolean>;
-  /** Changes an object in its stored version; an absent object is not an error. */
+  /**
+   * Changes an object in its stored version; an absent object is not an error.
+   * @param edit receives a copy, which it may modify
+   */
   change(
     at: ObjectAt & { readonly subresource?: string },
-    edit: (object: ApiObject) => ApiObject,
+    edit: (object: ApiObject) => MaybePromise<ApiObject>,
   ): Promise<void>;
   /**
    * Applies a controller's fields to an object of a built-in kind, in its stored version and with
@@ -113,14 +119,16 @@ export function createObjectWriter(
     async apply(at, body) {
       const target = targetOf(at, at.subresource);
       const { fieldManager, clock } = registry;
-      const merged = async ({ current, live }: TransformInput) => {
+      const merged = async ({ current, live, pace }: TransformInput) => {
         const patch = typeof body === 'function' ? body(asApiObject(current)) : body;
         if (patch === undefined) return asApiObject(current);
         const nowMs = clock.now();
-        const apply = { target, live, patch, manager: controller, force: true, nowMs };
-        const applied = cloneJson(jsonObject(await fieldManager.applyPatch(apply)));
+        const apply = { target, live, patch, manager: controller, force: true, nowMs, pace };
+        const applied = jsonObject(await fieldManager.applyPatch(apply));
+        const copied = await runAtPace(cloneJsonSteps(applied), pace);
         // Apply leaves null for an object without members; decoding removes it.
-        return asApiObject(decodeTyped(target.version.schema)(applied));
+        const { schema } = target.version;
+        return asApiObject(await runAtPace(decodeTypedSteps(schema, copied), pace));
       };
       await unlessFailedWith('NotFound', () =>
         write(registry, {

@@ -1,6 +1,6 @@
 import { claimNames, type ResourceDef, textAt } from '@wheelhouse/kinds';
 import type { ApiObject } from '@wheelhouse/machinery';
-import { decodedEntries, decodeEntry } from '../registry/object-codec.ts';
+import { decodedEntries, decodedInSlices } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/entry.ts';
 import { type ControllerTools, listEntries, startVisit, withoutFinalizer } from './tools.ts';
 import { type Controller, createWorkQueue, runningQueue } from './work-queue.ts';
@@ -88,7 +88,7 @@ function startProtection(
   const run = async (key: string): Promise<void> => {
     const entry = await cache.get(key, undefined);
     if (entry === undefined || entry.index.deleting !== true) return;
-    const object = decodeEntry(entry);
+    const object = await decodedInSlices(entry, options.clock);
     if (object.metadata.finalizers?.includes(finalizer) !== true) return;
     const { namespace, name } = entry.index;
     if (await options.isUsed(object, key)) return;

@@ -35,7 +35,7 @@ import { storing } from '../watchcache/store-errors.ts';
 import type { Target, WriteContext, Written } from './contract.ts';
 import { needsStoredForm, objectToStore } from './conversion/converted-kinds.ts';
 import {
-  decodeEntry,
+  decodedInSlices,
   dryEntry,
   encodeStored,
   entrySteps,
@@ -345,7 +345,8 @@ export async function remove(
     return { type: 'lost', current: await winningEntry(registry, def, result.current) };
   }
   const { afterRemoval, deleteAnswers } = def.strategy;
-  if (afterRemoval !== undefined) await afterRemoval(decodeEntry(current));
+  if (afterRemoval !== undefined)
+    await afterRemoval(await decodedInSlices(current, registry.clock));
   const isShown = deleteAnswers === 'object';
   return written(isShown ? entryAtRevision(current, result.revision) : current, 'removed');
 }

@@ -60,7 +60,7 @@ import {
   markForDeletion,
   warnOfPropagation,
 } from './deletion.ts';
-import { decodeEntry, objectKey, parsedAt } from './object-codec.ts';
+import { decodedAt, decodeEntry, objectKey, parsedAt } from './object-codec.ts';
 import {
   checkNamespace,
   checkPathAgreement,
@@ -166,7 +166,7 @@ async function attempt(registry: Registry, plan: WritePlan, start: Start): Promi
   const nowMs = registry.clock.now();
   const pace = context.pace ?? (current && paceFor(registry.clock, current.json.length));
   if (pace !== undefined && current !== undefined) await parsedAt(pace, current);
-  const read = current === undefined ? undefined : readCurrent(registry, { target, current });
+  const read = current === undefined ? undefined : readCurrent(registry, { target, current, pace });
   const before = read instanceof Promise ? await read : read;
   const live = before && view ? await runAtPace(view.showOwned(before.live), pace) : before?.live;
   if (pace?.over) await pace.pause();
@@ -407,8 +407,9 @@ async function startCreate(registry: Registry, plan: UpdatePlan): Promise<void> 
 
 function readCurrent(
   registry: Registry,
-  { target, current }: { readonly target: Target; readonly current: Entry },
+  at: { readonly target: Target; readonly current: Entry; readonly pace: Pace | undefined },
 ): MaybePromise<Before> {
+  const { target, current, pace } = at;
   const { def, version } = target;
   const decoded = registry.decoded.of(def.storage.prefix + current.key, current);
   const formsOf = (live: ApiObject): Before => ({
@@ -421,7 +422,9 @@ function readCurrent(
     return andThen(shownObject({ def, version }, current), formsOf);
   }
   const isSame = def.behavior.converter !== undefined || servesStoredForm(def, version);
-  return formsOf(isSame ? decoded : fromStorage(def, version, decodeEntry(current)));
+  if (isSame) return formsOf(decoded);
+  // The decoding above consumed the parsed value.
+  return andThen(decodedAt(pace, current), (copy) => formsOf(fromStorage(def, version, copy)));
 }
 
 function transform(

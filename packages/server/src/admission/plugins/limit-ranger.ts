@@ -1,10 +1,11 @@
 import {
   type Amounts,
   amountsOf,
+  amountsOfSteps,
   ensure,
   objectAt,
   objectsAt,
-  podAmounts,
+  podAmountsSteps,
   type Stored,
   textAt,
 } from '@wheelhouse/kinds';
@@ -13,14 +14,16 @@ import type {
   LimitRange,
   PersistentVolumeClaim,
   Pod,
+  PodSpec,
 } from '@wheelhouse/kinds/types/core/v1';
 import {
   type ApiObject,
   aggregateText,
-  appendAll,
+  compareText,
   type JsonObject,
   type Quantity,
   runInSlices,
+  sortSteps,
   WorkBudget,
 } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
@@ -115,29 +118,39 @@ function* setDefaultsOf(
       yield;
       budget.spend(defaultCount);
       const subject = `${word} ${textAt(container, 'name')}`;
-      const fill = (field: 'requests' | 'limits', defaults: JsonObject, noun: string) => {
-        const names = fillMissing(container, field, defaults);
+      for (const [field, defaults, noun] of [
+        ['requests', requests, 'request'],
+        ['limits', limits, 'limit'],
+      ] as const) {
+        const names = yield* fillMissing(container, field, defaults);
         if (names.length > 0) changes.push(`${names.join(', ')} ${noun} for ${subject}`);
-      };
-      fill('requests', requests, 'request');
-      fill('limits', limits, 'limit');
+      }
     }
   }
   return changes;
 }
 
-/** Sets missing values; returns their names, sorted. */
-function fillMissing(
+/** Limits or defaults that one step applies, in less than a millisecond. */
+const boundsPerStep = 500;
+
+/** Sets missing values, in steps; returns their names, sorted. */
+function* fillMissing(
   container: Stored<Container>,
   member: 'requests' | 'limits',
   defaults: JsonObject,
-): readonly string[] {
+): Generator<void, readonly string[]> {
   const present = container.resources?.[member] ?? {};
-  const names = Object.keys(defaults).filter((name) => !Object.hasOwn(present, name));
-  if (names.length === 0) return [];
-  const added = Object.fromEntries(names.map((name) => [name, textAt(defaults, name)]));
-  ensure(container, 'resources')[member] = { ...present, ...added };
-  return names.sort();
+  const filled: Record<string, string> = { ...present };
+  const names: string[] = [];
+  for (const [index, name] of Object.keys(defaults).entries()) {
+    if (index % boundsPerStep === boundsPerStep - 1) yield;
+    if (Object.hasOwn(present, name)) continue;
+    names.push(name);
+    filled[name] = textAt(defaults, name);
+  }
+  if (names.length === 0) return names;
+  ensure(container, 'resources')[member] = filled;
+  return yield* sortSteps(names, compareText);
 }
 
 interface Asked {
@@ -159,21 +172,27 @@ type BoundList = readonly (readonly [name: string, bound: Quantity])[];
 /** The bounds of each LimitRange: admission reads the same objects until they change. */
 const boundsOfRanges = new WeakMap<ApiObject, readonly Bounds[]>();
 
-function boundsOf(range: ApiObject): readonly Bounds[] {
+/** The bounds of a LimitRange, in steps. */
+function* boundsOf(range: ApiObject): Generator<void, readonly Bounds[]> {
   const cached = boundsOfRanges.get(range);
   if (cached !== undefined) return cached;
-  const bounds = limitsOf(range).map((limit): Bounds => {
-    const listed = (member: string) =>
-      [...amountsOf(objectAt(limit, member))].sort(([left], [right]) => (left < right ? -1 : 1));
-    return {
+  const bounds: Bounds[] = [];
+  for (const limit of limitsOf(range)) {
+    yield;
+    bounds.push({
       type: limit.type ?? '',
-      min: listed('min'),
-      max: listed('max'),
-      ratio: listed('maxLimitRequestRatio'),
-    };
-  });
+      min: yield* boundList(limit, 'min'),
+      max: yield* boundList(limit, 'max'),
+      ratio: yield* boundList(limit, 'maxLimitRequestRatio'),
+    });
+  }
   boundsOfRanges.set(range, bounds);
   return bounds;
+}
+
+function* boundList(limit: JsonObject, member: string): Generator<void, BoundList> {
+  const amounts = yield* amountsOfSteps(objectAt(limit, member));
+  return yield* sortSteps([...amounts], ([left], [right]) => (left < right ? -1 : 1));
 }
 
 type ProblemsIn = (range: ApiObject) => Generator<void, readonly string[]>;
@@ -181,21 +200,30 @@ type ProblemsIn = (range: ApiObject) => Generator<void, readonly string[]>;
 /** Finds the problems of a pod with one range after the other, in steps, with one budget. */
 function podProblems({ spec }: Stored<Pod>): ProblemsIn {
   const budget = limitBudget();
-  const list = [...(spec?.containers ?? []), ...(spec?.initContainers ?? [])];
-  const containers = list.map(askedBy);
-  let whole: Asked | undefined;
+  let containers: readonly Asked[] | undefined;
+  let whole: readonly Asked[] | undefined;
+  function* subjectsOf(type: string): Generator<void, readonly Asked[]> {
+    if (type === 'Container') {
+      containers ??= yield* askedByEach(spec);
+      return containers;
+    }
+    if (type !== 'Pod') return [];
+    whole ??= [
+      {
+        requests: yield* podAmountsSteps(spec, 'requests'),
+        limits: yield* podAmountsSteps(spec, 'limits'),
+      },
+    ];
+    return whole;
+  }
   return function* (range) {
     const problems: string[] = [];
-    for (const bounds of boundsOf(range)) {
+    for (const bounds of yield* boundsOf(range)) {
       const { type, min, max, ratio } = bounds;
-      if (type === 'Pod') {
-        whole ??= { requests: podAmounts(spec, 'requests'), limits: podAmounts(spec, 'limits') };
-      }
-      const subjects = type === 'Container' ? containers : type === 'Pod' && whole ? [whole] : [];
-      for (const subject of subjects) {
+      for (const subject of yield* subjectsOf(type)) {
         yield;
         budget.spend(min.length + max.length + ratio.length);
-        appendAll(problems, limitProblems(bounds, subject));
+        yield* addLimitProblems(problems, bounds, subject);
       }
       yield;
     }
@@ -203,41 +231,53 @@ function podProblems({ spec }: Stored<Pod>): ProblemsIn {
   };
 }
 
-function askedBy(container: Stored<Container>): Asked {
-  const amountsIn = (member: string) => amountsOf(objectAt(container, 'resources', member));
-  return { requests: amountsIn('requests'), limits: amountsIn('limits') };
+function* askedByEach(spec: Stored<PodSpec> | undefined): Generator<void, readonly Asked[]> {
+  const asked: Asked[] = [];
+  for (const container of [...(spec?.containers ?? []), ...(spec?.initContainers ?? [])]) {
+    yield;
+    const amountsIn = (member: string) => amountsOfSteps(objectAt(container, 'resources', member));
+    asked.push({ requests: yield* amountsIn('requests'), limits: yield* amountsIn('limits') });
+  }
+  return asked;
 }
 
-function limitProblems({ type, min, max, ratio }: Bounds, amounts: Asked): readonly string[] {
-  const at = (name: string) => ({
-    type,
-    name,
-    request: amounts.requests.get(name),
-    limit: amounts.limits.get(name),
-  });
-  return [
-    ...min.flatMap(([name, bound]) => tooLittle(at(name), bound) ?? []),
-    ...max.flatMap(([name, bound]) => tooMuch(at(name), bound) ?? []),
-    ...ratio.flatMap(([name, bound]) => tooWide(at(name), bound) ?? []),
-  ];
+type Rule = (compared: Compared, bound: Quantity) => string | undefined;
+
+/** Adds the problems of a container or pod with limits, in steps. */
+function* addLimitProblems(
+  problems: string[],
+  { type, min, max, ratio }: Bounds,
+  amounts: Asked,
+): Generator<void, void> {
+  const { requests, limits } = amounts;
+  yield* addProblems(problems, { type, bounds: min, requests, limits, rule: tooLittle });
+  yield* addProblems(problems, { type, bounds: max, requests, limits, rule: tooMuch });
+  yield* addProblems(problems, { type, bounds: ratio, requests, limits, rule: tooWide });
+}
+
+function* addProblems(
+  problems: string[],
+  of: Asked & { readonly type: string; readonly bounds: BoundList; readonly rule: Rule },
+): Generator<void, void> {
+  const { type, bounds, requests, limits, rule } = of;
+  for (const [index, [name, bound]] of bounds.entries()) {
+    if (index % boundsPerStep === boundsPerStep - 1) yield;
+    const compared = { type, name, request: requests.get(name), limit: limits.get(name) };
+    const problem = rule(compared, bound);
+    if (problem !== undefined) problems.push(problem);
+  }
 }
 
 function claimProblems(claim: Stored<PersistentVolumeClaim>): ProblemsIn {
   const requests = amountsOf(claim.spec?.resources?.requests);
+  const limits: Amounts = new Map();
   return function* (range) {
     const problems: string[] = [];
-    for (const { type, min, max } of boundsOf(range)) {
+    for (const { type, min, max } of yield* boundsOf(range)) {
       yield;
       if (type !== 'PersistentVolumeClaim') continue;
-      const at = (name: string) => ({ type, name, request: requests.get(name), limit: undefined });
-      appendAll(
-        problems,
-        min.flatMap(([name, bound]) => tooLittle(at(name), bound) ?? []),
-      );
-      appendAll(
-        problems,
-        max.flatMap(([name, bound]) => tooMuchRequested(at(name), bound) ?? []),
-      );
+      yield* addProblems(problems, { type, bounds: min, requests, limits, rule: tooLittle });
+      yield* addProblems(problems, { type, bounds: max, requests, limits, rule: tooMuchRequested });
     }
     return problems;
   };

@@ -2,13 +2,13 @@ import {
   at,
   certificateRequestProblem,
   claimNames,
-  configMapNames,
   listAt,
+  namesConfigMaps,
+  namesSecrets,
   objectAt,
   objectsAt,
   requestedNames,
   type Stored,
-  secretNames,
   textAt,
 } from '@wheelhouse/kinds';
 import type { Node, Pod, Volume } from '@wheelhouse/kinds/types/core/v1';
@@ -158,8 +158,8 @@ function referenced(pod: Stored<Pod>): string | undefined {
       ),
     );
   if ((spec?.serviceAccountName ?? '') !== '') return 'a service account';
-  if (secretNames(spec).length > 0) return 'secrets';
-  if (configMapNames(spec).length > 0) return 'configmaps';
+  if (namesSecrets(spec)) return 'secrets';
+  if (namesConfigMaps(spec)) return 'configmaps';
   if (projects('serviceAccountToken')) return 'serviceaccounts (via projected volumes)';
   if (projects('clusterTrustBundle')) return 'clustertrustbundles';
   if (volumes.some((volume) => volume.persistentVolumeClaim !== undefined)) {

@@ -1,4 +1,4 @@
-import { at, ensure, objectsAt, type Stored, secretNames, textAt } from '@wheelhouse/kinds';
+import { at, ensure, namesSecrets, objectsAt, type Stored, textAt } from '@wheelhouse/kinds';
 import type { Pod, PodSpec, ServiceAccount } from '@wheelhouse/kinds/types/core/v1';
 import {
   type ApiObject,
@@ -89,7 +89,7 @@ function checkMirror(call: AdmissionCall, pod: Stored<Pod>): void {
   if ((spec?.serviceAccountName ?? '') !== '') {
     throw refusal(call, 'a mirror pod may not reference service accounts');
   }
-  if (secretNames(spec).length > 0) throw refusal(call, 'a mirror pod may not reference secrets');
+  if (namesSecrets(spec)) throw refusal(call, 'a mirror pod may not reference secrets');
   const projects = (spec?.volumes ?? []).some((volume) =>
     (volume.projected?.sources ?? []).some((source) => isObject(source.serviceAccountToken)),
   );

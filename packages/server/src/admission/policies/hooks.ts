@@ -1,10 +1,12 @@
 import {
   type ApiObject,
+  andThen,
   type Dialect,
   isObject,
   type JsonObject,
   type JsonValue,
   type LabelSelection,
+  type MaybePromise,
   objectsOf,
   stringsOf,
   textOf,
@@ -53,7 +55,7 @@ export function policyPhase(
       from.bindings.close();
       throw error;
     });
-    const current = hooks(from);
+    const current = await hooks(from);
     if (current.length === 0) return;
     evaluate ??= sort.load();
     await (await evaluate)(call, current);
@@ -63,7 +65,8 @@ export function policyPhase(
     if (isExempt(call, { from: 'policies', dialect }) || isReview(call, dialect)) return undefined;
     source ??= followedSource(tools, sort);
     const isReady = source.policies.isReady && source.bindings.isReady;
-    if (isReady && hooks(source).length === 0) return undefined;
+    const current = isReady ? hooks(source) : source.policies.ready;
+    if (!(current instanceof Promise) && current.length === 0) return undefined;
     return run(call, source);
   };
 }
@@ -91,50 +94,53 @@ function isReview({ target: { def } }: AdmissionCall, dialect: Dialect): boolean
 }
 
 /** Joins policies with their bindings, again only when either has changed. */
-function hooksKeeper(): (source: PolicySource) => readonly PolicyHook[] {
+function hooksKeeper(): (source: PolicySource) => MaybePromise<readonly PolicyHook[]> {
   let policies: readonly PolicyBasis[] | undefined;
   let bindings: readonly Binding[] | undefined;
   let hooks: readonly PolicyHook[] = [];
-  return (source) => {
-    const now = { policies: source.policies.current(), bindings: source.bindings.current() };
-    if (now.policies !== policies || now.bindings !== bindings) {
-      ({ policies, bindings } = now);
-      const byPolicy = new Map<string, Binding[]>();
-      for (const binding of now.bindings) {
-        const own = byPolicy.get(binding.policyName);
-        if (own === undefined) byPolicy.set(binding.policyName, [binding]);
-        else own.push(binding);
-      }
-      hooks = now.policies.flatMap((policy) => {
-        const own = byPolicy.get(policy.name);
-        return own === undefined ? [] : [{ policy, bindings: own }];
-      });
+  const join = (nowPolicies: readonly PolicyBasis[], nowBindings: readonly Binding[]) => {
+    if (nowPolicies === policies && nowBindings === bindings) return hooks;
+    [policies, bindings] = [nowPolicies, nowBindings];
+    const byPolicy = new Map<string, Binding[]>();
+    for (const binding of nowBindings) {
+      const own = byPolicy.get(binding.policyName);
+      if (own === undefined) byPolicy.set(binding.policyName, [binding]);
+      else own.push(binding);
     }
+    hooks = nowPolicies.flatMap((policy) => {
+      const own = byPolicy.get(policy.name);
+      return own === undefined ? [] : [{ policy, bindings: own }];
+    });
     return hooks;
   };
+  return (source) =>
+    andThen(source.policies.current(), (currentPolicies) =>
+      andThen(source.bindings.current(), (currentBindings) =>
+        join(currentPolicies, currentBindings),
+      ),
+    );
 }
+
+/** Reads an object with one value in a step of its own. */
+const reading = <T>(readOne: (object: ApiObject) => T) =>
+  function* (object: ApiObject): Generator<void, readonly T[]> {
+    yield;
+    return [readOne(object)];
+  };
 
 function followedSource(
   tools: AdmissionTools,
   sort: { readonly policies: string; readonly bindings: string },
 ): PolicySource {
-  const { caches } = tools;
+  const { caches, clock } = tools;
   const defOf = (resource: string) => {
     const def = tools.builtin('admissionregistration', resource);
     if (def === undefined) throw new Error(`the catalogue has no ${resource}`);
     return def;
   };
   return {
-    policies: followed({
-      caches,
-      def: defOf(sort.policies),
-      read: (object) => [policyOf(object)],
-    }),
-    bindings: followed({
-      caches,
-      def: defOf(sort.bindings),
-      read: (object) => [bindingOf(object)],
-    }),
+    policies: followed({ caches, clock, def: defOf(sort.policies), read: reading(policyOf) }),
+    bindings: followed({ caches, clock, def: defOf(sort.bindings), read: reading(bindingOf) }),
   };
 }
 

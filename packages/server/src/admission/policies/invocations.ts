@@ -5,7 +5,9 @@ import {
   type JsonObject,
   notFound,
   objectOf,
+  paceFor,
   parseApiVersion,
+  Slices,
   StatusError,
 } from '@wheelhouse/machinery';
 import {
@@ -13,7 +15,7 @@ import {
   convertedKind,
   entriesIn,
 } from '../../registry/conversion/converted-kinds.ts';
-import { objectIn, objectKey } from '../../registry/object-codec.ts';
+import { objectIn, objectKey, parsedAt } from '../../registry/object-codec.ts';
 import type { Entry, EntryIndex } from '../../watchcache/entry.ts';
 import { requestVariables } from '../cel/run.ts';
 import { kindFor, selectsNamespace, selectsObject, showKind } from '../matching/rules.ts';
@@ -83,7 +85,16 @@ async function paramsOf(
   }
   const shown = await entriesIn(served.def, served.version, params);
   const kind = convertedKind(served.def, served.version);
-  return shown.map((entry) => objectIn(kind, served.version, entry));
+  const { clock } = at.tools;
+  const slices = new Slices(clock);
+  const objects: ApiObject[] = [];
+  for (const entry of shown) {
+    if (slices.over) await slices.pause();
+    const parsed = parsedAt(paceFor(clock, entry.json.length), entry);
+    if (parsed instanceof Promise) await parsed;
+    objects.push(objectIn(kind, served.version, entry));
+  }
+  return objects;
 }
 
 /** Throws ConfigurationError for a kind without stored objects, such as a review. */
@@ -167,7 +178,9 @@ export async function invocationsOf(
       return undefined;
     }
   };
+  const slices = new Slices(reviewed.tools.clock);
   for (const { policy, bindings } of hooks) {
+    if (slices.over) await slices.pause();
     const form = await attempt({ policy, binding: undefined }, async () => {
       const matched = await matchedForm(policy.match, reviewed);
       const { paramKind } = policy;
@@ -176,6 +189,7 @@ export async function invocationsOf(
     });
     if (form === undefined) continue;
     for (const binding of bindings) {
+      if (slices.over) await slices.pause();
       const params = await attempt({ policy, binding }, () =>
         boundParams(policy, binding, reviewed),
       );

@@ -1,4 +1,4 @@
-import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
+import { type ApiObject, type JsonObject, runInOnePiece } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { dialect } from '../testing.ts';
 import { crossesNamespaces, quotaEvaluator, scopesOf, selectsPriority } from './quota-usage.ts';
@@ -8,7 +8,8 @@ const evaluator = (resource: string, group = '') => quotaEvaluator({ group, reso
 
 /** The usage of an object as text, by name. */
 function usage(resource: string, object: ApiObject, group = ''): Record<string, string> {
-  const amounts = evaluator(resource, group).usage(object, nowMs);
+  const found = evaluator(resource, group).usage(object, nowMs);
+  const amounts = 'next' in found ? runInOnePiece(found) : found;
   return Object.fromEntries([...amounts].map(([name, { text }]) => [name, text]));
 }
 
@@ -87,7 +88,10 @@ describe('ADM-1: the usage of a Pod', () => {
   });
 
   test('must set what a quota counts, for every container', () => {
-    const { missing } = evaluator('pods');
+    const missing = (pod: ApiObject) => {
+      const missingIn = evaluator('pods').missing?.(pod);
+      return (names: readonly string[]) => missingIn && runInOnePiece(missingIn(names));
+    };
     const spec = {
       containers: [container('b', cpu('1')), container('a', {})],
       initContainers: [container('i', {})],

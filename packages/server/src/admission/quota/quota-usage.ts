@@ -1,12 +1,14 @@
 import {
   type Amounts,
   amountsOf,
+  amountsOfSteps,
   at,
   listAt,
+  type MaybeSteps,
   numberAt,
   objectAt,
   objectsAt,
-  podAmounts,
+  podAmountsSteps,
   qualityOfService,
   type Stored,
   statesPodAmounts,
@@ -21,9 +23,11 @@ import type {
 } from '@wheelhouse/kinds/types/core/v1';
 import {
   type ApiObject,
+  compareText,
   type Dialect,
   type JsonObject,
   type Quantity,
+  sortSteps,
   sumQuantities,
 } from '@wheelhouse/machinery';
 
@@ -33,15 +37,18 @@ export interface QuotaEvaluator {
   readonly grows: boolean;
   /** The quota's names that such objects count against. */
   matching(names: readonly string[]): readonly string[];
-  usage(object: ApiObject, nowMs: number): Amounts;
+  /** In steps for a Pod (TRUST-2). */
+  usage(object: ApiObject, nowMs: number): MaybeSteps<Amounts>;
   /** The usage of so many objects, if it does not depend on their content. */
   readonly usageOfNumber?: (number: number) => Amounts;
   matchesScope(object: ApiObject, requirement: ScopeRequirement): boolean;
   /**
    * Returns what tells which fields the object must set if a quota counts it by these names;
-   * undefined if all are set.
+   * undefined if all are set. In steps; absent if there are no such fields.
    */
-  missing(object: ApiObject): (names: readonly string[]) => string | undefined;
+  readonly missing?: (
+    object: ApiObject,
+  ) => (names: readonly string[]) => Generator<void, string | undefined>;
 }
 
 const billion = 1_000_000_000n;
@@ -75,7 +82,12 @@ export function quotaEvaluator(
   const alias = at.group === '' ? aliases[at.resource] : undefined;
   const names = alias === undefined ? [counted] : [counted, alias];
   const usageOfNumber = (number: number) => new Map(names.map((name) => [name, count(number)]));
-  return { ...plain(names), grows: false, usage: () => usageOfNumber(1), usageOfNumber };
+  return {
+    ...plain(names),
+    grows: false,
+    usage: () => usageOfNumber(1),
+    usageOfNumber,
+  };
 }
 
 /** A quota's name for the number of a resource's objects. */
@@ -88,7 +100,6 @@ function plain(names: readonly string[]): Omit<QuotaEvaluator, 'grows' | 'usage'
   return {
     matching: (candidates) => candidates.filter((name) => ownNames.has(name)),
     matchesScope: () => false,
-    missing: () => () => undefined,
   };
 }
 
@@ -207,23 +218,28 @@ function podEvaluator(counted: string, dialect: Dialect): QuotaEvaluator {
   return {
     grows: false,
     matching: (names) => names.filter(isCounted),
-    usage(pod, nowMs) {
-      const usage = new Map([[counted, count(1)]]);
-      if (hasEnded(pod, nowMs)) return usage;
+    *usage(pod, nowMs) {
+      const own = new Map([[counted, count(1)]]);
+      if (hasEnded(pod, nowMs)) return own;
       const spec = objectAt(pod, 'spec');
-      const overhead = amountsOf(objectAt(spec, 'overhead'));
-      const requests = sumAmounts(podAmounts(spec, 'requests'), overhead);
-      const limits = withOverhead(podAmounts(spec, 'limits'), overhead);
-      return new Map([...usage, ['pods', count(1)], ...usageFor(requests, limits)]);
+      const overhead = yield* amountsOfSteps(objectAt(spec, 'overhead'));
+      const requests = sumAmounts(yield* podAmountsSteps(spec, 'requests'), overhead);
+      yield;
+      const limits = withOverhead(yield* podAmountsSteps(spec, 'limits'), overhead);
+      yield;
+      const usage = usageFor(requests, limits);
+      usage.set('pods', count(1));
+      usage.set(counted, count(1));
+      return usage;
     },
     matchesScope: podMatches,
     missing: (pod) => {
       const spec = objectAt(pod, 'spec');
       let silent: ReadonlyMap<string, readonly string[]> | undefined;
-      return (names) => {
+      return function* (names) {
         const demandedNames = names.filter((name) => demanded.has(name)).sort();
         if (demandedNames.length === 0 || statesPodAmounts(spec)) return undefined;
-        silent ??= silentContainers(spec, usageFor);
+        silent ??= yield* silentContainers(spec, usageFor);
         const parts = demandedNames.flatMap((name) => {
           const containers = silent?.get(name) ?? [];
           return containers.length === 0 ? [] : [`${name} for: ${containers.join(',')}`];
@@ -234,20 +250,25 @@ function podEvaluator(counted: string, dialect: Dialect): QuotaEvaluator {
   };
 }
 
-/** The sorted names of the containers that do not set each of the demanded amounts. */
-function silentContainers(
+/** The sorted names of the containers that do not set each of the demanded amounts, in steps. */
+function* silentContainers(
   spec: Stored<PodSpec> | undefined,
   usageFor: (requests: Amounts, limits: Amounts) => Amounts,
-): ReadonlyMap<string, readonly string[]> {
+): Generator<void, ReadonlyMap<string, readonly string[]>> {
   const silent = new Map([...demanded].map((name) => [name, new Set<string>()]));
   for (const container of [...(spec?.containers ?? []), ...(spec?.initContainers ?? [])]) {
-    const list = (member: string) => amountsOf(objectAt(container, 'resources', member));
-    const usage = usageFor(list('requests'), list('limits'));
+    yield;
+    const list = (member: string) => amountsOfSteps(objectAt(container, 'resources', member));
+    const usage = usageFor(yield* list('requests'), yield* list('limits'));
     for (const [name, containers] of silent) {
       if (!usage.has(name)) containers.add(textAt(container, 'name'));
     }
   }
-  return new Map([...silent].map(([name, containers]) => [name, [...containers].sort()]));
+  const sorted = new Map<string, readonly string[]>();
+  for (const [name, containers] of silent) {
+    sorted.set(name, yield* sortSteps([...containers], compareText));
+  }
+  return sorted;
 }
 
 /** Adds the overhead to existing limits only; a limit of zero is none. */

@@ -110,12 +110,15 @@ interface ChargeContext {
   readonly limitedScopes: readonly ScopeRequirement[];
 }
 
-function usageOf(
+/** The usage by an object, in steps; none without an object. */
+function* usageOf(
   tools: AdmissionTools,
   evaluator: QuotaEvaluator,
   object: ApiObject | undefined,
-): Amounts {
-  return object === undefined ? new Map() : evaluator.usage(object, tools.clock.now());
+): Generator<void, Amounts> {
+  if (object === undefined) return new Map();
+  const usage = evaluator.usage(object, tools.clock.now());
+  return 'next' in usage ? yield* usage : usage;
 }
 
 /**
@@ -129,7 +132,7 @@ function* chargesOf(
   const { call, evaluator, quotas } = context;
   const { object } = call;
   if (object === undefined) return [];
-  const missing = evaluator.missing(asApiObject(object));
+  const missing = evaluator.missing?.(asApiObject(object));
   const counting: { readonly quota: ApiObject; readonly names: readonly string[] }[] = [];
   for (const quota of quotas) {
     yield;
@@ -140,14 +143,14 @@ function* chargesOf(
   }
   for (const { quota, names } of counting) {
     yield;
-    checkReported({ call, missing: missing(names), quota, names });
+    checkReported({ call, missing: missing && (yield* missing(names)), quota, names });
   }
-  const delta = increase(
-    usageOf(tools, evaluator, object),
-    call.operation === 'UPDATE' ? usageOf(tools, evaluator, call.old) : new Map(),
-  );
+  const usage = yield* usageOf(tools, evaluator, object);
+  const old = call.operation === 'UPDATE' ? call.old : undefined;
+  const delta = increase(usage, yield* usageOf(tools, evaluator, old));
   if (delta.size === 0) return [];
-  checkCovered(tools, context, new Set(counting.flatMap(({ names }) => names)));
+  yield;
+  checkCovered(context, { covered: new Set(counting.flatMap(({ names }) => names)), usage });
   const charges: Charge[] = [];
   for (const { quota, names } of counting) {
     yield;
@@ -172,15 +175,13 @@ function limitedFor(
 
 /** Throws if a limited resource is used that no quota covers. */
 function checkCovered(
-  tools: AdmissionTools,
   { call, evaluator, quotas, limited, limitedScopes }: ChargeContext,
-  covered: ReadonlySet<string>,
+  { covered, usage }: { readonly covered: ReadonlySet<string>; readonly usage: Amounts },
 ): void {
   const { object } = call;
   if (object === undefined) return;
   const parts = limited.flatMap(({ matchContains }) => matchContains);
-  const usage = parts.length === 0 ? [] : usageOf(tools, evaluator, object);
-  const uncovered = [...usage]
+  const uncovered = [...(parts.length === 0 ? [] : usage)]
     .filter(([name, { nano }]) => nano > 0n && !covered.has(name))
     .map(([name]) => name)
     .filter((name) => parts.some((part) => name.includes(part)));

@@ -1,14 +1,16 @@
-import type { JsonObject } from '@wheelhouse/machinery';
+import { type JsonObject, runInOnePiece } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
 import { addressOf, hooksOf } from './hooks.ts';
 
 const configuration = (...webhooks: JsonObject[]) =>
-  hooksOf({
-    apiVersion: 'admissionregistration/v1',
-    kind: 'ValidatingWebhookConfiguration',
-    metadata: { name: 'checks' },
-    webhooks,
-  });
+  runInOnePiece(
+    hooksOf({
+      apiVersion: 'admissionregistration/v1',
+      kind: 'ValidatingWebhookConfiguration',
+      metadata: { name: 'checks' },
+      webhooks,
+    }),
+  );
 
 describe('ADM-2: the webhooks of a configuration', () => {
   test('are distinguished when several have one name', () => {

@@ -10,6 +10,7 @@ import {
   type JsonValue,
   jsonEqualSteps,
   runInSlices,
+  Slices,
   timedOut,
   WorkExceeded,
 } from '@wheelhouse/machinery';
@@ -53,7 +54,11 @@ export function mutatingDispatch(tools: AdmissionTools): Dispatch {
   return async (call, hooks) => {
     const reinvocable = Reinvocable.of(call, pluginName);
     const run: Run = { tools, phase: 'mutating', call, metrics, reinvocable };
-    for (const [index, hook] of hooks.entries()) await callOne(hook, run, index);
+    const slices = new Slices(tools.clock);
+    for (const [index, hook] of hooks.entries()) {
+      if (slices.over) await slices.pause();
+      await callOne(hook, run, index);
+    }
     reinvocable.leave(call.object);
   };
 }

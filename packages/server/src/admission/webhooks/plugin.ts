@@ -44,7 +44,7 @@ function asking(
         throw error;
       });
     }
-    const current = source.current();
+    const current = await source.current();
     if (current.length === 0) return;
     dispatch ??= kind.load();
     await (await dispatch)(call, current);
@@ -52,7 +52,8 @@ function asking(
   return (call) => {
     if (isExempt(call, { from: 'webhooks', dialect: tools.dialect })) return undefined;
     hooks ??= followedHooks(tools, kind.resource);
-    if (hooks.isReady && hooks.current().length === 0) return undefined;
+    const current = hooks.isReady ? hooks.current() : hooks.ready;
+    if (!(current instanceof Promise) && current.length === 0) return undefined;
     return ask(call, hooks);
   };
 }
@@ -60,5 +61,6 @@ function asking(
 function followedHooks(tools: AdmissionTools, resource: string): Followed<Hook> {
   const def = tools.builtin('admissionregistration', resource);
   if (def === undefined) throw new Error(`the catalogue has no ${resource}`);
-  return followed({ caches: tools.caches, def, read: hooksOf });
+  const { caches, clock } = tools;
+  return followed({ caches, clock, def, read: hooksOf });
 }

@@ -1,4 +1,4 @@
-import { runInSlices, timedOut } from '@wheelhouse/machinery';
+import { runInSlices, Slices, timedOut } from '@wheelhouse/machinery';
 import type { AdmissionTools } from '../tools.ts';
 import {
   callHook,
@@ -17,7 +17,9 @@ export function validatingDispatch(tools: AdmissionTools): Dispatch {
   return async (call, hooks) => {
     const invocations: Invocation[] = [];
     const conversions: NonNullable<Parameters<typeof invocationOf>[1]['conversions']> = new Map();
+    const slices = new Slices(tools.clock);
     for (const hook of hooks) {
+      if (slices.over) await slices.pause();
       const invocation = await invocationOf(hook, { call, tools, metrics, conversions });
       if (invocation !== undefined) invocations.push(invocation);
     }

@@ -1,10 +1,13 @@
 import { availableCondition, type ResourceDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  andThen,
   appendAll,
+  type Clock,
   type Counter,
   type Family,
   isObject,
+  type MaybePromise,
   type Timer,
 } from '@wheelhouse/machinery';
 import type { Aggregation } from '../../aggregation/aggregation.ts';
@@ -14,7 +17,8 @@ import { listContent, listEntries } from '../../controllers/tools.ts';
 import type { AggregationPort, AggregationSlot } from '../../endpoints/call.ts';
 import { openProxyCertificate } from '../../files/followed-files.ts';
 import type { CachePool } from '../../registry/caches.ts';
-import { decodeEntry } from '../../registry/object-codec.ts';
+import { EntryDecoder } from '../../registry/entry-decoder.ts';
+import { decodedInSlices } from '../../registry/object-codec.ts';
 import type { EntryChange } from '../../watchcache/contract.ts';
 import type { Entry } from '../../watchcache/entry.ts';
 import type { Base, ObjectApi } from '../context.ts';
@@ -27,7 +31,7 @@ import type { AggregationSources } from './open-aggregation.ts';
  */
 function countUnavailable(
   metrics: Pick<Metrics, 'registry' | 'beforeRender'>,
-  of: { readonly caches: CachePool; readonly apiServices: ResourceDef },
+  of: { readonly caches: CachePool; readonly apiServices: ResourceDef; readonly clock: Clock },
 ): Family<Counter> {
   const { registry } = metrics;
   const stability = 'ALPHA';
@@ -48,12 +52,15 @@ function countUnavailable(
       // The gauge keeps its last values while the store is unavailable.
       return;
     }
-    unavailable.clear();
+    const states: (readonly [name: string, isAvailable: boolean])[] = [];
     for (const entry of list.entries()) {
-      const available = availability.get(entry) ?? isAvailable(entry);
-      availability.set(entry, available);
-      unavailable.of(entry.index.name).set(available ? 0 : 1);
+      const found = availability.get(entry) ?? isAvailable(entry, of.clock);
+      const isNow = found instanceof Promise ? await found : found;
+      availability.set(entry, isNow);
+      states.push([entry.index.name, isNow]);
     }
+    unavailable.clear();
+    for (const [name, isNow] of states) unavailable.of(name).set(isNow ? 0 : 1);
   });
   return registry.counter({
     name: 'aggregator_unavailable_apiservice_total',
@@ -63,8 +70,11 @@ function countUnavailable(
   });
 }
 
-function isAvailable(entry: Entry): boolean {
-  const { status } = decodeEntry(entry);
+function isAvailable(entry: Entry, clock: Clock): MaybePromise<boolean> {
+  return andThen(decodedInSlices(entry, clock), hasAvailableCondition);
+}
+
+function hasAvailableCondition({ status }: ApiObject): boolean {
   const conditions = isObject(status) ? status['conditions'] : undefined;
   if (!Array.isArray(conditions)) return false;
   return conditions.some(
@@ -109,7 +119,8 @@ export function createAggregationHost(
   const { dialect, catalogue, registry, metrics } = options;
   const group = dialect.group('apiregistration');
   const apiServices = requiredKind(catalogue.snapshot(), group, 'apiservices');
-  const lost = countUnavailable(metrics, { caches: registry.caches, apiServices });
+  const { clock } = options.config;
+  const lost = countUnavailable(metrics, { caches: registry.caches, apiServices, clock });
   return new Host({ ...options, apiServices, lost });
 }
 
@@ -119,6 +130,7 @@ class Host implements AggregationHost {
   readonly #automanaged: string;
   readonly #rankOf: ReturnType<typeof prioritiesOf>;
   readonly #foreign = new Map<string, ApiObject>();
+  readonly #decoder: EntryDecoder;
   #closers: { close(): void }[] = [];
   #subscription: { close(): void } | undefined;
   #loading: Promise<void> | undefined;
@@ -137,6 +149,7 @@ class Host implements AggregationHost {
     this.#sources = { ...sources, certificate };
     this.#automanaged = sources.dialect.label('automanaged', 'kube-aggregator');
     this.#rankOf = prioritiesOf(sources.dialect);
+    this.#decoder = new EntryDecoder(config.clock);
   }
 
   async start(): Promise<void> {
@@ -181,8 +194,9 @@ class Host implements AggregationHost {
     const entries = await listEntries(registry.caches, all, { unreadable: 'omitted' });
     for (const { key } of entries) {
       const current = cache.peek(key);
-      if (current !== undefined) this.#note(current);
+      if (current !== undefined) this.#note({ name: key, entry: current }, () => {});
     }
+    await this.#decoder.settled();
     await this.#update();
   }
 
@@ -210,21 +224,26 @@ class Host implements AggregationHost {
   }
 
   #changed({ previous, current }: EntryChange): void {
-    const isKnown = previous !== undefined && this.#foreign.has(previous.index.name);
-    if (current !== undefined) this.#note(current);
-    else if (previous !== undefined) this.#foreign.delete(previous.index.name);
-    const isForeign = current !== undefined && this.#foreign.has(current.index.name);
-    if (!isKnown && !isForeign) return;
-    this.#update().catch((error: unknown) => {
-      const { logger } = this.#sources.config;
-      logger.error('cannot proxy requests to other servers', { error: String(error) });
+    const name = (current ?? previous)?.index.name ?? '';
+    this.#note({ name, entry: current }, () => {
+      this.#update().catch((error: unknown) => {
+        const { logger } = this.#sources.config;
+        logger.error('cannot proxy requests to other servers', { error: String(error) });
+      });
     });
   }
 
-  #note(entry: Entry): void {
-    const { name } = entry.index;
-    if (this.#isOwn(name, entry.json)) this.#foreign.delete(name);
-    else this.#foreign.set(name, decodeEntry(entry));
+  /** @param changed called if the state of an APIService of another server has changed */
+  #note(
+    { name, entry }: { readonly name: string; readonly entry: Entry | undefined },
+    changed: () => void,
+  ): void {
+    const isForeign = entry !== undefined && !this.#isOwn(name, entry.json);
+    this.#decoder.pass(name, isForeign ? entry : undefined, (object) => {
+      if (object !== undefined) this.#foreign.set(name, object);
+      else if (!this.#foreign.delete(name)) return;
+      changed();
+    });
   }
 
   /**

@@ -15,7 +15,7 @@ import {
 } from '../../gates/authn/client-certificate.ts';
 import type { Authenticator, TokenCacheMeter } from '../../gates/authn/contract.ts';
 import { createStaticTokenAuthenticator, parseTokenFile } from '../../gates/authn/static-token.ts';
-import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import { decodedInSlices, objectKey } from '../../registry/object-codec.ts';
 import { clientMeter } from '../../webhooks/client-metrics.ts';
 import type { ServerConfig } from '../config.ts';
 import type { Base, ReadingBase } from '../context.ts';
@@ -187,14 +187,14 @@ function followBundle(
 }
 
 /** Finds Secrets of the system namespace, as new as the store. */
-function secretFinder({ dialect, catalogue, caches }: ReadingBase) {
+function secretFinder({ config, dialect, catalogue, caches }: ReadingBase) {
   const namespace = dialect.systemNamespace('system');
   return async (name: string): Promise<ApiObject | undefined> => {
     const def = catalogue.snapshot().builtin('', 'secrets');
     if (def === undefined) return undefined;
     const secrets = caches.of(def);
     const entry = await secrets.get(objectKey(namespace, name), undefined);
-    return entry === undefined ? undefined : decodeEntry(entry);
+    return entry === undefined ? undefined : decodedInSlices(entry, config.clock);
   };
 }
 

@@ -5,6 +5,7 @@ import { pemBlocks } from '@wheelhouse/codec';
 import { objectsAt } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  type Clock,
   type Dialect,
   errorText,
   internalError,
@@ -38,7 +39,7 @@ import {
   tokenPayload,
 } from '../../gates/authn/service-account-token.ts';
 import type { CachePool } from '../../registry/caches.ts';
-import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import { decodedInSlices, objectKey } from '../../registry/object-codec.ts';
 import type { ServerConfig } from '../config.ts';
 import type { Base, ReadingBase } from '../context.ts';
 import { projectedSeconds, yearSeconds } from './settings.ts';
@@ -71,7 +72,7 @@ export function createServiceAccountTokens(
       ? ownSigning(config, options.signingKey ?? signingKey(config))
       : externalSigning(options.signer, config.logger);
   const { labelDomain } = dialect;
-  const objects = tokenObjects({ catalogue, caches });
+  const objects = tokenObjects({ catalogue, caches, clock });
   const common = { keys, audiences, objects };
   const legacyForm = { issuer: `${dialect.productName}/serviceaccount`, labelDomain };
   return {
@@ -235,7 +236,15 @@ function countedUses(registry: MetricRegistry) {
 }
 
 /** The objects that tokens depend on, as new as the store. */
-function tokenObjects({ catalogue, caches }: { catalogue: Catalogue; caches: CachePool }) {
+function tokenObjects({
+  catalogue,
+  caches,
+  clock,
+}: {
+  readonly catalogue: Catalogue;
+  readonly caches: CachePool;
+  readonly clock: Clock;
+}) {
   type Resource = 'serviceaccounts' | 'pods' | 'secrets' | 'nodes';
   type Place = { readonly namespace: string; readonly name: string };
   const entryOf = async (resource: Resource, at: Place) => {
@@ -249,16 +258,19 @@ function tokenObjects({ catalogue, caches }: { catalogue: Catalogue; caches: Cac
       if (entry === undefined) return undefined;
       const { uid, deleting = false } = entry.index;
       if (!deleting) return { uid, deletedMs: undefined };
-      return { uid, deletedMs: Date.parse(decodeEntry(entry).metadata.deletionTimestamp ?? '') };
+      const { metadata } = await decodedInSlices(entry, clock);
+      return { uid, deletedMs: Date.parse(metadata.deletionTimestamp ?? '') };
     },
     async secretAt(at: Place) {
       const entry = await entryOf('secrets', at);
-      return entry === undefined || entry.index.deleting ? undefined : decodeEntry(entry);
+      if (entry === undefined || entry.index.deleting) return undefined;
+      return decodedInSlices(entry, clock);
     },
     async isListedBy(secretName: string, at: Place) {
       const entry = await entryOf('serviceaccounts', at);
       if (entry === undefined) return false;
-      return objectsAt(decodeEntry(entry), 'secrets').some(({ name }) => name === secretName);
+      const account = await decodedInSlices(entry, clock);
+      return objectsAt(account, 'secrets').some(({ name }) => name === secretName);
     },
   };
 }

@@ -234,6 +234,7 @@ function addressRecords({ config, dialect, api }: Around): AddressRecords {
     caches: registry.caches,
     writer: createObjectWriter({ registry, controller: 'ipallocator', user: serverContext.user }),
     dialect,
+    clock: config.clock,
     logger: config.logger,
   });
 }

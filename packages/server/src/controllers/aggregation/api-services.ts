@@ -5,9 +5,10 @@ import {
   type JsonObject,
   type JsonValue,
   jsonEqual,
+  Slices,
 } from '@wheelhouse/machinery';
 import type { Catalogue } from '../../catalogue/catalogue.ts';
-import { decodeEntry } from '../../registry/object-codec.ts';
+import { decodedInSlices } from '../../registry/object-codec.ts';
 import type { Entry } from '../../watchcache/entry.ts';
 import { type ControllerTools, createAbsent, listEntries, type ObjectAt } from '../tools.ts';
 import { type Controller, createWorkQueue, runningQueue } from '../work-queue.ts';
@@ -163,11 +164,16 @@ class Registrar {
 
   /** Reconciles all APIServices. */
   async reconcile(): Promise<void> {
-    const { apiServices, caches } = this.#options;
+    const { apiServices, caches, clock } = this.#options;
     const desired = this.#desired();
     const all = { def: apiServices, namespace: '' };
     const entries = await listEntries(caches, all, { unreadable: 'omitted' });
-    const present = new Map(entries.map((entry) => [entry.key, this.#storedService(entry)]));
+    const present = new Map<string, StoredService>();
+    const slices = new Slices(clock);
+    for (const entry of entries) {
+      if (slices.over) await slices.pause();
+      present.set(entry.key, this.#stored.get(entry) ?? (await this.#storedService(entry)));
+    }
     for (const [name, service] of desired) await this.#ensure(name, service, present.get(name));
     for (const [name, { management }] of present) {
       if (!desired.has(name)) await this.#removeStale(name, management);
@@ -230,15 +236,12 @@ class Registrar {
     }
   }
 
-  #storedService(entry: Entry): StoredService {
-    let stored = this.#stored.get(entry);
-    if (stored === undefined) {
-      const { spec, metadata } = decodeEntry(entry);
-      const label = metadata.labels?.[this.#label];
-      const management = label === 'onstart' || label === 'true' ? label : undefined;
-      stored = { spec, management };
-      this.#stored.set(entry, stored);
-    }
+  async #storedService(entry: Entry): Promise<StoredService> {
+    const { spec, metadata } = await decodedInSlices(entry, this.#options.clock);
+    const label = metadata.labels?.[this.#label];
+    const management = label === 'onstart' || label === 'true' ? label : undefined;
+    const stored: StoredService = { spec, management };
+    this.#stored.set(entry, stored);
     return stored;
   }
 }

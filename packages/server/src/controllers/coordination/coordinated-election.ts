@@ -13,12 +13,13 @@ import {
   background,
   formatMicroTime,
   type JsonObject,
+  Slices,
   StatusError,
   type Timer,
 } from '@wheelhouse/machinery';
 import { followBeside } from '../../registry/caches.ts';
-import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
-import type { Entry } from '../../watchcache/entry.ts';
+import { EntryDecoder } from '../../registry/entry-decoder.ts';
+import { decodedInSlices, objectKey } from '../../registry/object-codec.ts';
 import { type ControllerTools, listEntries, removeUnchanged } from '../tools.ts';
 import { type Controller, createWorkQueue } from '../work-queue.ts';
 
@@ -53,6 +54,8 @@ class CoordinatedElection {
   readonly #options: CoordinatedElectionOptions;
   /** The candidates of each Lease, by their keys. */
   readonly #candidates = new Map<string, Map<string, Candidate>>();
+  /** The Lease of each candidate, by the candidate's key. */
+  readonly #leaseKeys = new Map<string, string>();
   readonly #queue: ReturnType<typeof createWorkQueue>;
   readonly #following: readonly { close(): void }[];
   /** Whether all stored candidates are loaded; before that, the best one may be missing. */
@@ -67,14 +70,21 @@ class CoordinatedElection {
       run: (key) => this.#process(key),
       workers: 1,
     });
+    const decoder = new EntryDecoder(clock);
     const failed = (error: unknown) =>
       logger.error('cannot start leader elections', { error: String(error) });
     this.#following = [
       followBeside(caches.of(options.candidates), {
-        onEntry: (key, current, previous) => this.#updateCandidate(key, current, previous),
+        onEntry: (key, current) =>
+          decoder.pass(key, current, (object) =>
+            this.#updateCandidate(key, object && candidateOf(object)),
+          ),
         listed: () => {
-          this.#isListed = true;
-          for (const leaseKey of this.#candidates.keys()) this.#queue.add(leaseKey);
+          const listed = decoder.settled().then(() => {
+            this.#isListed = true;
+            for (const leaseKey of this.#candidates.keys()) this.#queue.add(leaseKey);
+          });
+          background({ where: 'controller' }, listed);
         },
         failed,
         retrying: clock,
@@ -92,14 +102,18 @@ class CoordinatedElection {
     await this.#queue.close();
   }
 
-  #updateCandidate(key: string, current: Entry | undefined, previous: Entry | undefined): void {
-    const before = previous === undefined ? undefined : candidateOf(previous);
-    const after = current === undefined ? undefined : candidateOf(current);
-    const leaseKey = leaseKeyOf(after ?? before);
+  /** @param after the candidate, or undefined if it is gone */
+  #updateCandidate(key: string, after: Candidate | undefined): void {
+    const leaseKey = after === undefined ? this.#leaseKeys.get(key) : leaseKeyOf(after);
     if (leaseKey === undefined) return;
     const siblings = this.#candidates.get(leaseKey) ?? new Map<string, Candidate>();
-    if (after === undefined) siblings.delete(key);
-    else siblings.set(key, after);
+    if (after === undefined) {
+      this.#leaseKeys.delete(key);
+      siblings.delete(key);
+    } else {
+      this.#leaseKeys.set(key, leaseKey);
+      siblings.set(key, after);
+    }
     if (siblings.size === 0) this.#candidates.delete(leaseKey);
     else this.#candidates.set(leaseKey, siblings);
     // Ignores pings, which the controller itself sends.
@@ -127,9 +141,9 @@ class CoordinatedElection {
   }
 
   async #step(leaseKey: string, candidates: readonly Candidate[], nowMs: number): Promise<void> {
-    const { caches, leases } = this.#options;
+    const { caches, leases, clock } = this.#options;
     const entry = await caches.of(leases).get(leaseKey, undefined);
-    const lease = entry === undefined ? undefined : decodeEntry(entry);
+    const lease = entry === undefined ? undefined : await decodedInSlices(entry, clock);
     if (!needsElection(lease, candidates, nowMs)) return;
     const unpinged = candidates.filter((candidate) => needsPing(candidate, nowMs));
     if (unpinged.length > 0) {
@@ -173,8 +187,7 @@ const isPermanentRejection = (error: unknown): boolean =>
   error instanceof StatusError && [403, 404, 422].includes(error.code);
 
 /** The key of the Lease that a candidate names, which is immutable. */
-const leaseKeyOf = (candidate: Candidate | undefined): string | undefined =>
-  candidate === undefined ? undefined : objectKey(candidate.namespace, candidate.leaseName);
+const leaseKeyOf = ({ namespace, leaseName }: Candidate): string => objectKey(namespace, leaseName);
 
 /** Removes expired candidates, initially and periodically. */
 function collectCandidates(options: CoordinatedElectionOptions): Controller {
@@ -182,9 +195,12 @@ function collectCandidates(options: CoordinatedElectionOptions): Controller {
   let isClosed = false;
   let working: Promise<void> = Promise.resolve();
   const collect = async () => {
+    const slices = new Slices(clock);
     for (const entry of await listEntries(caches, { def: candidates, namespace: '' })) {
+      if (slices.over) await slices.pause();
       if (isClosed) return;
-      if (!isExpiredCandidate(candidateOf(entry), clock.now())) continue;
+      const candidate = candidateOf(await decodedInSlices(entry, clock));
+      if (!isExpiredCandidate(candidate, clock.now())) continue;
       await removeUnchanged(options, { def: candidates, entry });
     }
   };
@@ -237,9 +253,8 @@ function timeOf(object: JsonObject, member: string): number | undefined {
 }
 
 /** Reads a stored LeaseCandidate. */
-function candidateOf(entry: Entry): Candidate {
-  const object = decodeEntry(entry);
-  const { namespace, name } = entry.index;
+function candidateOf(object: ApiObject): Candidate {
+  const { namespace = '', name = '' } = object.metadata;
   const spec = (member: string) => textAt(object, 'spec', member);
   return {
     namespace,

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type JsonObject, systemClock } from '@wheelhouse/machinery';
+import { type JsonObject, runInOnePiece, systemClock } from '@wheelhouse/machinery';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ensureCa } from '../../compose/serving/serving-tls.ts';
 import { type AuthenticationTrust, mergedTrust } from './authentication-trust.ts';
@@ -25,7 +25,7 @@ const requestHeader = (clientCaPem: string): AuthenticationTrust['requestHeader'
   extraHeaderPrefixes: ['X-Remote-Extra-'],
 });
 const merged = (trust: AuthenticationTrust, found: JsonObject = {}, nowMs = systemClock.now()) =>
-  mergedTrust(trust, { found, nowMs });
+  runInOnePiece(mergedTrust(trust, { found, nowMs }));
 
 test('ADM-4: without trust nothing is published', () => {
   expect(merged({})).toEqual({});

@@ -1,5 +1,11 @@
-import { X509Certificate } from 'node:crypto';
-import { type PemBlock, pemBlocks, pemBytes } from '@wheelhouse/codec';
+import {
+  decodeJsonSteps,
+  encodeJsonSteps,
+  pemBlocks,
+  pemBytes,
+  pemText,
+  readCertificate,
+} from '@wheelhouse/codec';
 import type { ResourceDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
@@ -7,10 +13,11 @@ import {
   jsonEqual,
   objectOf,
   pendingPromise,
+  runInSlices,
   stringsOf,
   textOf,
 } from '@wheelhouse/machinery';
-import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import { decodedInSlices, objectKey } from '../../registry/object-codec.ts';
 import type { ControllerTools } from '../tools.ts';
 import { type Controller, createWorkQueue, runningQueue } from '../work-queue.ts';
 
@@ -53,19 +60,22 @@ export function startAuthenticationTrust(
 ): Controller & { readonly settled: Promise<void>; changed(): void } {
   const { configMaps, namespace, caches, writer, clock } = options;
   const place = { def: configMaps, namespace, name: trustName };
-  const desired = (found: ApiObject | undefined) =>
-    mergedTrust(options.trust(), { found: dataOf(found), nowMs: clock.now() });
+  const desired = (found: ApiObject | undefined) => {
+    const work = mergedTrust(options.trust(), { found: dataOf(found), nowMs: clock.now() });
+    return runInSlices(work, clock);
+  };
   const key = objectKey(namespace, trustName);
   const reconcile = async () => {
     const entry = await caches.of(configMaps).get(key, undefined);
-    const found = entry === undefined ? undefined : decodeEntry(entry);
-    const data = desired(found);
+    const found = entry === undefined ? undefined : await decodedInSlices(entry, clock);
+    const data = await desired(found);
     if (found === undefined && Object.keys(data).length > 0) {
       const metadata = { name: trustName, namespace };
       const { apiVersion } = configMaps.storage;
       await writer.create(place, { apiVersion, kind: configMaps.kind, metadata, data });
     } else if (found !== undefined && !jsonEqual(data, dataOf(found))) {
-      await writer.change(place, (current) => ({ ...current, data: desired(current) }));
+      const edit = async (current: ApiObject) => ({ ...current, data: await desired(current) });
+      await writer.change(place, edit);
     }
   };
   const { promise: settled, resolve: first } = pendingPromise();
@@ -94,72 +104,86 @@ function dataOf(object: ApiObject | undefined): JsonObject {
   return objectOf(data);
 }
 
-/** The desired content of the ConfigMap: its current entries and this server's, deduplicated. */
-export function mergedTrust(
+/**
+ * The desired content of the ConfigMap, in steps (TRUST-2): its current entries and this server's,
+ * deduplicated.
+ */
+export function* mergedTrust(
   trust: AuthenticationTrust,
   { found, nowMs }: { readonly found: JsonObject; readonly nowMs: number },
-): JsonObject {
+): Generator<void, JsonObject> {
   const { requestHeader } = trust;
-  const texts = (name: string) => readTexts(found[name]);
-  const list = (name: string, own: readonly string[] | undefined) =>
-    JSON.stringify([...new Set([...texts(name), ...(own ?? [])])]);
   const authorities = (name: string, own: string | undefined) =>
     bundle([textOf(found[name]), own ?? ''], nowMs);
-  const clients = authorities('client-ca-file', trust.clientCaPem);
-  const proxies = authorities('requestheader-client-ca-file', requestHeader?.clientCaPem);
-  const hasUidHeaders = requestHeader?.uidHeaders !== undefined;
+  const clients = yield* authorities('client-ca-file', trust.clientCaPem);
+  const proxies = yield* authorities('requestheader-client-ca-file', requestHeader?.clientCaPem);
   const data: JsonObject = clients === '' ? {} : { 'client-ca-file': clients };
   if (proxies === '') return data;
-  return {
-    ...data,
-    'requestheader-allowed-names': list('requestheader-allowed-names', requestHeader?.allowedNames),
-    'requestheader-client-ca-file': proxies,
-    'requestheader-extra-headers-prefix': list(
-      'requestheader-extra-headers-prefix',
-      requestHeader?.extraHeaderPrefixes,
-    ),
-    'requestheader-group-headers': list('requestheader-group-headers', requestHeader?.groupHeaders),
-    ...(hasUidHeaders || 'requestheader-uid-headers' in found
-      ? {
-          'requestheader-uid-headers': list('requestheader-uid-headers', requestHeader?.uidHeaders),
-        }
-      : {}),
-    'requestheader-username-headers': list(
-      'requestheader-username-headers',
-      requestHeader?.usernameHeaders,
-    ),
-  };
+  const lists = [
+    ['allowed-names', requestHeader?.allowedNames],
+    ['extra-headers-prefix', requestHeader?.extraHeaderPrefixes],
+    ['group-headers', requestHeader?.groupHeaders],
+    ['uid-headers', requestHeader?.uidHeaders],
+    ['username-headers', requestHeader?.usernameHeaders],
+  ] as const;
+  data['requestheader-client-ca-file'] = proxies;
+  for (const [suffix, own] of lists) {
+    const name = `requestheader-${suffix}`;
+    // No header carries the UID unless a server says so.
+    if (suffix === 'uid-headers' && own === undefined && !(name in found)) continue;
+    data[name] = yield* mergedTexts(textOf(found[name]), own ?? []);
+  }
+  return data;
 }
 
-/** Parses a JSON list of strings; anything else yields an empty list. */
-function readTexts(value: JsonObject[string]): readonly string[] {
+/** Texts that one step adds to a list. */
+const textsPerStep = 2_000;
+
+/** The distinct texts of a JSON list and of another, as JSON; in steps. */
+function* mergedTexts(json: string, own: readonly string[]): Generator<void, string> {
+  const texts = new Set<string>();
+  const stored = yield* readTexts(json);
+  for (const list of [stored, own]) {
+    for (const [index, text] of list.entries()) {
+      if (index % textsPerStep === textsPerStep - 1) yield;
+      texts.add(text);
+    }
+  }
+  yield;
+  return (yield* encodeJsonSteps([...texts])).toString('utf8');
+}
+
+/** A ConfigMap has at most a mebibyte, and thus fewer values. */
+const textLimits = { depthMax: 10_000, valuesMax: 1_048_576 };
+
+/** Parses a JSON list of strings in steps; anything else yields an empty list. */
+function* readTexts(json: string): Generator<void, readonly string[]> {
   try {
-    return stringsOf(JSON.parse(textOf(value)));
+    return stringsOf((yield* decodeJsonSteps(Buffer.from(json), textLimits)).value);
   } catch {
     return [];
   }
 }
 
-/** The valid certificates of the bundles, without duplicates; other content is dropped. */
-function bundle(bundles: readonly string[], nowMs: number): string {
+/** The valid certificates of the bundles, without duplicates and in steps; drops other content. */
+function* bundle(bundles: readonly string[], nowMs: number): Generator<void, string> {
   const certificates = new Set<string>();
   for (const text of bundles) {
     for (const block of pemBlocks(text)) {
-      const certificate = readCertificate(block);
-      if (certificate === undefined) continue;
-      if (Date.parse(certificate.validTo) > nowMs - slackMs)
-        certificates.add(certificate.toString());
+      yield;
+      const der = block.type === 'CERTIFICATE' ? pemBytes(block) : undefined;
+      if (der !== undefined && isValidAt(der, nowMs - slackMs))
+        certificates.add(pemText('CERTIFICATE', der));
     }
   }
   return [...certificates].join('');
 }
 
-function readCertificate(block: PemBlock): X509Certificate | undefined {
-  const der = block.type === 'CERTIFICATE' ? pemBytes(block) : undefined;
-  if (der === undefined) return undefined;
+/** Whether a certificate expires later; false for bytes that are none. */
+function isValidAt(der: Buffer, timeMs: number): boolean {
   try {
-    return new X509Certificate(der);
+    return readCertificate(der).notAfterMs > timeMs;
   } catch {
-    return undefined;
+    return false;
   }
 }

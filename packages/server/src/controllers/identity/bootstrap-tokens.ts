@@ -4,8 +4,9 @@ import {
   type ApiObject,
   type Dialect,
   type JsonObject,
-  jsonEqual,
+  jsonEqualSteps,
   objectOf,
+  runInSlices,
   smallest,
 } from '@wheelhouse/machinery';
 import {
@@ -15,7 +16,7 @@ import {
   readBootstrapToken,
   secretExpiryMs,
 } from '../../gates/authn/bootstrap-token.ts';
-import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import { decodedEntries, decodedInSlices, objectKey } from '../../registry/object-codec.ts';
 import type { EntryChange } from '../../watchcache/contract.ts';
 import type { EntryIndex } from '../../watchcache/entry.ts';
 import { type ControllerTools, listEntries, startVisit } from '../tools.ts';
@@ -36,8 +37,9 @@ export function startTokenCleaner(options: BootstrapTools): Controller {
   const namespace = dialect.systemNamespace('system');
   const run = async (name: string): Promise<void> => {
     const entry = await caches.of(secrets).get(objectKey(namespace, name), undefined);
-    const expiresMs = entry === undefined ? undefined : secretExpiryMs(decodeEntry(entry));
-    if (entry === undefined || expiresMs === undefined) return;
+    if (entry === undefined) return;
+    const expiresMs = secretExpiryMs(await decodedInSlices(entry, clock));
+    if (expiresMs === undefined) return;
     const leftMs = expiresMs - clock.now();
     if (leftMs > 0) return queue.addAfter(name, Math.min(leftMs, recheckMs));
     const { uid } = entry.index;
@@ -65,14 +67,16 @@ export function startBootstrapSigner(
     const system = dialect.systemNamespace('system');
     const entries = await listEntries(caches, { def: secrets, namespace: system });
     const nowMs = clock.now();
-    const tokens = entries
-      .filter(({ index }) => index.name.startsWith(bootstrapSecretPrefix))
-      .flatMap((secretEntry) => readBootstrapToken(decodeEntry(secretEntry), dialect) ?? [])
-      .filter(({ uses, expiresMs }) => uses.signing && !isExpired(expiresMs, nowMs));
-    const current = decodeEntry(entry);
-    const desired = signedData(current, tokens);
-    if (!jsonEqual(desired, dataOf(current))) {
-      await writer.change(at, (object) => ({ ...object, data: signedData(object, tokens) }));
+    const named = entries.filter(({ index }) => index.name.startsWith(bootstrapSecretPrefix));
+    const tokens: SigningToken[] = [];
+    for await (const secret of decodedEntries(named, clock)) {
+      const token = readBootstrapToken(secret, dialect);
+      if (token?.uses.signing === true && !isExpired(token.expiresMs, nowMs)) tokens.push(token);
+    }
+    const current = await decodedInSlices(entry, clock);
+    const sign = (object: ApiObject) => runInSlices(signedData(object, tokens), clock);
+    if (!(await runInSlices(jsonEqualSteps(await sign(current), dataOf(current)), clock))) {
+      await writer.change(at, async (object) => ({ ...object, data: await sign(object) }));
     }
     const never = Number.POSITIVE_INFINITY;
     const next = smallest(
@@ -99,27 +103,27 @@ function dataOf(object: ApiObject): JsonObject {
   return objectOf(object.data);
 }
 
-/** The ConfigMap's data with exactly the signatures it should have. */
-function signedData(
+/** A valid token that allows signing. */
+type SigningToken = NonNullable<ReturnType<typeof readBootstrapToken>>;
+
+/** The ConfigMap's data with exactly the signatures it should have, each created in a step. */
+function* signedData(
   object: ApiObject,
-  tokens: readonly { readonly id: string; readonly secret: string }[],
-): JsonObject {
+  tokens: readonly SigningToken[],
+): Generator<void, JsonObject> {
   const data = dataOf(object);
   const { kubeconfig } = data;
   if (typeof kubeconfig !== 'string') return data;
-  const others = Object.entries(data).filter(([key]) => !key.startsWith(signaturePrefix));
-  const signatures = tokens.map(({ id, secret }) => [
-    `${signaturePrefix}${id}`,
-    detachedSignature(kubeconfig, { id, secret }),
-  ]);
-  return Object.fromEntries([...others, ...signatures]);
+  const signed = Object.entries(data).filter(([key]) => !key.startsWith(signaturePrefix));
+  for (const token of tokens) {
+    yield;
+    signed.push([`${signaturePrefix}${token.id}`, detachedSignature(kubeconfig, token)]);
+  }
+  return Object.fromEntries(signed);
 }
 
 /** `<header>..<signature>`: a compact JWS without its payload. */
-function detachedSignature(
-  payload: string,
-  token: { readonly id: string; readonly secret: string },
-): string {
+function detachedSignature(payload: string, token: SigningToken): string {
   const encode = (text: string) => Buffer.from(text, 'utf8').toString('base64url');
   const header = encode(JSON.stringify({ alg: 'HS256', kid: token.id }));
   const signature = createHmac('sha256', `${token.id}.${token.secret}`)

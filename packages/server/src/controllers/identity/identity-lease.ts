@@ -6,10 +6,11 @@ import {
   type Dialect,
   formatMicroTime,
   randomUuid,
+  Slices,
   type Timer,
 } from '@wheelhouse/machinery';
 import { serverIdentity } from '../../observe/server-identity.ts';
-import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import { decodedInSlices, objectKey } from '../../registry/object-codec.ts';
 import { type ControllerTools, listEntries, removeUnchanged } from '../tools.ts';
 
 interface IdentityLeaseTools extends ControllerTools {
@@ -102,9 +103,11 @@ export class IdentityLease {
     const { leases, caches, dialect, clock } = this.#tools;
     const namespace = dialect.systemNamespace('system');
     const own = dialect.serverProgram;
+    const slices = new Slices(clock);
     for (const entry of await listEntries(caches, { def: leases, namespace })) {
+      if (slices.over) await slices.pause();
       if (entry.index.labels[identityLabel(dialect)] !== own) continue;
-      if (!isExpired(decodeEntry(entry), clock.now())) continue;
+      if (!isExpired(await decodedInSlices(entry, clock), clock.now())) continue;
       await removeUnchanged(this.#tools, { def: leases, entry });
     }
   }

@@ -6,11 +6,10 @@ import {
   type Clock,
   type Dialect,
   type JsonObject,
-  jsonEqual,
   type Logger,
   objectOf,
 } from '@wheelhouse/machinery';
-import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import { decodedInSlices, objectKey } from '../../registry/object-codec.ts';
 import type { EntryIndex } from '../../watchcache/entry.ts';
 import { type ControllerTools, createAbsent, type ObjectWriter, visitEntries } from '../tools.ts';
 import { type Controller, createWorkQueue, runningQueue } from '../work-queue.ts';
@@ -77,12 +76,12 @@ export function startLegacyTokens(options: LegacyTokenTools): Controller {
 
 /** Fills one Secret, or removes it if its account does not exist. */
 async function reconcileSecret(options: LegacyTokenTools, key: string): Promise<void> {
-  const { secrets, serviceAccounts, caches, writer, dialect } = options;
+  const { secrets, serviceAccounts, caches, writer, dialect, clock } = options;
   const entry = await caches.of(secrets).get(key, undefined);
   if (entry === undefined || entry.index.deleting === true) return;
   const { namespace, name, uid } = entry.index;
   const at = { def: secrets, namespace, name };
-  const secret = decodeEntry(entry);
+  const secret = await decodedInSlices(entry, clock);
   const annotations = secret.metadata.annotations ?? {};
   const account = annotations[dialect.label('service-account.name')] ?? '';
   const accountUid = annotations[dialect.label('service-account.uid')] ?? '';
@@ -91,28 +90,44 @@ async function reconcileSecret(options: LegacyTokenTools, key: string): Promise<
     return writer.remove(at, { preconditions: { uid } });
   }
   const serviceAccount = { name: account, uid: found.index.uid };
-  const fill = (object: ApiObject) => filledSecret(object, { ...options, serviceAccount });
-  if (!jsonEqual(fill(secret), secret)) await writer.change(at, fill);
+  const filling = { ...options, serviceAccount };
+  if (isFilled(secret, filling)) return;
+  await writer.change(at, (object) => filledSecret(object, filling));
+}
+
+type Filling = Pick<LegacyTokenTools, 'dialect' | 'issue' | 'caPem'> & {
+  readonly serviceAccount: { readonly name: string; readonly uid: string };
+};
+
+/** The entries of the Secret besides the token. */
+function fixedData(secret: ApiObject, { caPem }: Filling): Readonly<Record<string, string>> {
+  const authority = caPem === undefined ? {} : { 'ca.crt': base64(caPem) };
+  return { ...authority, namespace: base64(secret.metadata.namespace ?? '') };
+}
+
+/** Whether the Secret has its desired form; compares no other entries, of which it may have many. */
+function isFilled(secret: ApiObject, filling: Filling): boolean {
+  const { dialect, serviceAccount } = filling;
+  const data = objectOf(secret.data);
+  return (
+    Boolean(data['token']) &&
+    secret.metadata.annotations?.[dialect.label('service-account.uid')] === serviceAccount.uid &&
+    Object.entries(fixedData(secret, filling)).every(([name, text]) => data[name] === text)
+  );
 }
 
 /** The Secret in its desired form; an existing token is kept. */
-function filledSecret(
-  secret: ApiObject,
-  options: Pick<LegacyTokenTools, 'dialect' | 'issue' | 'caPem'> & {
-    readonly serviceAccount: { readonly name: string; readonly uid: string };
-  },
-): ApiObject {
-  const { dialect, issue, caPem, serviceAccount } = options;
+function filledSecret(secret: ApiObject, filling: Filling): ApiObject {
+  const { dialect, issue, serviceAccount } = filling;
   const { name: secretName = '', namespace = '' } = secret.metadata;
   const data = objectOf(secret.data);
   const token = data['token'] || base64(issue({ namespace, secretName, serviceAccount }));
-  const authority = caPem === undefined ? {} : { 'ca.crt': base64(caPem) };
   const uid = { [dialect.label('service-account.uid')]: serviceAccount.uid };
   const annotations = { ...secret.metadata.annotations, ...uid };
   return {
     ...secret,
     metadata: { ...secret.metadata, annotations },
-    data: { ...data, ...authority, namespace: base64(namespace), token },
+    data: { ...data, ...fixedData(secret, filling), token },
   };
 }
 
@@ -152,7 +167,8 @@ export function startLegacyTokenTracking(options: LegacyTokenTracking): Controll
       createdMs = clock.monotonic();
       return createTrackingRecord(options);
     }
-    if (isDay(objectAt(decodeEntry(entry), 'data')?.['since'])) return;
+    const record = await decodedInSlices(entry, clock);
+    if (isDay(objectAt(record, 'data')?.['since'])) return;
     const since = dayOf(clock.now());
     await writer.change(at, (object) => ({
       ...object,

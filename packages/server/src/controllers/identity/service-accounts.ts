@@ -1,6 +1,6 @@
 import type { ResourceDef } from '@wheelhouse/kinds';
 import { type ApiObject, type Dialect, jsonEqual } from '@wheelhouse/machinery';
-import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import { decodedInSlices, objectKey } from '../../registry/object-codec.ts';
 import { type ControllerTools, startVisit } from '../tools.ts';
 import { type Controller, createWorkQueue, runningQueue } from '../work-queue.ts';
 
@@ -65,7 +65,7 @@ function startNamespaceKeeper(
     readonly object: ApiObject & { readonly metadata: { readonly name: string } };
   },
 ): Controller {
-  const { namespaces, def, object, caches, writer } = options;
+  const { namespaces, def, object, caches, writer, clock } = options;
   const { name } = object.metadata;
   const spaces = caches.of(namespaces);
   const objects = caches.of(def);
@@ -77,7 +77,10 @@ function startNamespaceKeeper(
     if (entry === undefined) {
       const copy = structuredClone(object);
       await writer.create(at, { ...copy, metadata: { ...copy.metadata, namespace } });
-    } else if (object.data !== undefined && !hasData(decodeEntry(entry), object)) {
+      return;
+    }
+    if (object.data === undefined) return;
+    if (!hasData(await decodedInSlices(entry, clock), object)) {
       await writer.change(at, (current) => ({ ...current, data: object.data ?? null }));
     }
   };

@@ -6,7 +6,7 @@ import {
   jsonEqual,
   jsonObject,
 } from '@wheelhouse/machinery';
-import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import { decodedInSlices, objectKey } from '../../registry/object-codec.ts';
 import { type ControllerTools, createAbsent } from '../tools.ts';
 import { type Controller, createWorkQueue, runningQueue } from '../work-queue.ts';
 
@@ -68,7 +68,7 @@ export function startDefaultService(options: DefaultServiceOptions): Controller 
     const at = { def, namespace, name };
     const entry = await caches.of(def).get(objectKey(namespace, name), undefined);
     if (entry === undefined) await writer.create(at, structuredClone(object));
-    else if (!isCurrent(decodeEntry(entry), desired)) {
+    else if (!isCurrent(await decodedInSlices(entry, options.clock), desired)) {
       await writer.change(at, (current) => restored(current, desired));
     }
   };
@@ -184,11 +184,11 @@ function isCurrent(current: ApiObject, { object, restoredMembers }: MaintainedOb
   });
 }
 
+/** Restores the members of an object in place. */
 function restored(current: ApiObject, { object, restoredMembers }: MaintainedObject): ApiObject {
-  const next = structuredClone(current);
   for (const path of restoredMembers) {
-    const [to, from] = [memberOf(next, path), memberOf(object, path)];
+    const [to, from] = [memberOf(current, path), memberOf(object, path)];
     to.parent[to.name] = structuredClone(from.parent[from.name] ?? null);
   }
-  return next;
+  return current;
 }

@@ -11,12 +11,14 @@ import {
 import type { IPAddress } from '@wheelhouse/kinds/types/networking/v1beta1';
 import {
   type ApiObject,
+  background,
   type Dialect,
   errorText,
   formatMicroTime,
   parseIpBlock,
 } from '@wheelhouse/machinery';
-import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import { decodedInSlices, decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import type { Entry } from '../../watchcache/entry.ts';
 import { type ControllerTools, listEntries } from '../tools.ts';
 import { type Controller, createWorkQueue, runningQueue } from '../work-queue.ts';
 import { type AddressKinds, isOwnedBy, recordName, recordOf } from './service-addresses.ts';
@@ -65,6 +67,10 @@ export function startServiceAddressRepair(options: Tools): Controller {
       queue.add(`record:${key}`);
     }
   };
+  const addParent = async (entry: Entry): Promise<void> => {
+    const parent = parentKey(await decodedInSlices(entry, clock));
+    if (parent !== undefined) queue.add(`service:${parent}`);
+  };
   const pass = () =>
     addAll().catch((error: unknown) =>
       logger.error('cannot list Services and IPAddresses', { error: String(error) }),
@@ -77,8 +83,7 @@ export function startServiceAddressRepair(options: Tools): Controller {
       const key = current?.key ?? previous?.key ?? '';
       queue.add(`record:${key}`);
       // The removed record may have been that of a Service.
-      const parent = previous === undefined ? undefined : parentKey(decodeEntry(previous));
-      if (parent !== undefined) queue.add(`service:${parent}`);
+      if (previous !== undefined) background({ where: 'controller' }, addParent(previous));
     }),
   ];
   let lastPass = pass();
@@ -105,12 +110,12 @@ interface RepairTools extends Tools {
 }
 
 async function repairService(tools: RepairTools, key: string): Promise<void> {
-  const { caches, services, kinds, logger, dialect, writer, reporter } = tools;
+  const { caches, services, kinds, logger, dialect, writer, reporter, clock } = tools;
   const entry = await caches.of(services).get(key, undefined);
   if (entry === undefined) return;
   const { namespace, name } = entry.index;
   const owner = { namespace, name };
-  const service = decodeEntry(entry);
+  const service = await decodedInSlices(entry, clock);
   const report = (reason: string, note: string) =>
     reporter.report(service, { reason, action: 'ClusterIPAllocation', note });
   for (const ip of addressesOf(service)) {
@@ -127,7 +132,7 @@ async function repairService(tools: RepairTools, key: string): Promise<void> {
     const at = { def: kinds.addresses, namespace: '', name: recordName(ip) };
     const found = await caches.of(kinds.addresses).get(at.name, undefined);
     if (found !== undefined) {
-      const record = decodeEntry(found);
+      const record = await decodedInSlices(found, clock);
       if (isOwnedBy(record, owner) && isLabeled(record, dialect)) continue;
       const other = await confirmedHolder(tools, record, ip);
       if (other !== undefined && other !== key) {
@@ -165,14 +170,14 @@ async function isOutOfRange({ caches, kinds }: Tools, ip: string): Promise<boole
 
 /** The key of the Service that a record names, if that Service has the address. */
 async function confirmedHolder(
-  { caches, services }: Tools,
+  { caches, services, clock }: Tools,
   record: ApiObject,
   ip: string,
 ): Promise<string | undefined> {
   const key = parentKey(record);
   const entry = key === undefined ? undefined : await caches.of(services).get(key, undefined);
   if (entry === undefined) return undefined;
-  const names = addressesOf(decodeEntry(entry)).map(recordName);
+  const names = addressesOf(await decodedInSlices(entry, clock)).map(recordName);
   return names.includes(recordName(ip)) ? key : undefined;
 }
 
@@ -190,7 +195,7 @@ async function repairRecord(
   const { caches, services, kinds, clock, dialect, writer, logger, reporter } = tools;
   const entry = await caches.of(kinds.addresses).get(name, undefined);
   if (entry === undefined) return;
-  const record = decodeEntry(entry);
+  const record = await decodedInSlices(entry, clock);
   const { managedBy, allocator } = addressLabels(dialect);
   if (record.metadata.labels?.[managedBy] !== allocator) return;
   const key = parentKey(record);
@@ -203,7 +208,7 @@ async function repairRecord(
       return;
     }
   } else if (parent !== undefined) {
-    const names = addressesOf(decodeEntry(parent)).map(recordName);
+    const names = addressesOf(await decodedInSlices(parent, clock)).map(recordName);
     if (names.includes(name)) return;
   }
   logger.warn('removing an IPAddress that belongs to no Service', { name, parent: key });

@@ -15,6 +15,7 @@ import type { IPAddress, ServiceCIDR } from '@wheelhouse/kinds/types/networking/
 import {
   type ApiObject,
   blockContains,
+  type Clock,
   type Dialect,
   formatIpAddress,
   formatTime,
@@ -25,7 +26,7 @@ import {
   parseIpBlock,
 } from '@wheelhouse/machinery';
 import type { CachePool } from '../../registry/caches.ts';
-import { decodeEntry } from '../../registry/object-codec.ts';
+import { decodedInSlices, decodeEntry } from '../../registry/object-codec.ts';
 import type { Entry } from '../../watchcache/entry.ts';
 import {
   type ControllerTools,
@@ -221,9 +222,10 @@ export function createAddressRecords(options: {
   readonly caches: CachePool;
   readonly writer: ObjectWriter;
   readonly dialect: Dialect;
+  readonly clock: Clock;
   readonly logger: Logger;
 }): AddressRecords {
-  const { kinds, caches, writer, dialect, logger } = options;
+  const { kinds, caches, writer, dialect, clock, logger } = options;
   const { ranges, addresses } = kinds;
   const cached = cachedPools(caches, ranges);
   const at = (ip: string) => ({ def: addresses, namespace: '', name: recordName(ip) });
@@ -237,7 +239,8 @@ export function createAddressRecords(options: {
     async erase(ip, owner) {
       try {
         const entry = await caches.of(addresses).get(recordName(ip), undefined);
-        if (entry === undefined || !isOwnedBy(decodeEntry(entry), owner)) return;
+        if (entry === undefined) return;
+        if (!isOwnedBy(await decodedInSlices(entry, clock), owner)) return;
         await writer.remove(at(ip), { preconditions: { uid: entry.index.uid } });
       } catch (error) {
         logger.warn('cannot remove an IPAddress; the repair will', { ip, error: String(error) });

@@ -18,7 +18,7 @@ import {
 import { sendValue, successStatus } from '../../answer/respond.ts';
 import type { DeleteRequestOptions, WriteContext } from '../../registry/contract.ts';
 import { checkPreconditions } from '../../registry/deletion.ts';
-import { decodeEntry } from '../../registry/object-codec.ts';
+import { decodedEntries, decodedInSlices } from '../../registry/object-codec.ts';
 import { consequentPermit } from '../../registry/permit.ts';
 import { existingEntry, groupResourceOf } from '../../registry/registry.ts';
 import { write } from '../../registry/write.ts';
@@ -100,8 +100,8 @@ async function evict(call: ApiCall, removal: Removal): Promise<void> {
   const isPinned = removal.options.preconditions?.resourceVersion !== undefined;
   for (let attempt = 1; ; attempt += 1) {
     const entry = await existingEntry(call.context.registry, call.target);
-    const pod = decodeEntry(entry);
-    if (!disturbsNobody(pod)) return evictCounted(call, removal, entry);
+    const pod = await decodedInSlices(entry, call.context.clock);
+    if (!disturbsNobody(pod)) return evictCounted(call, { removal, entry, pod });
     try {
       // A pending pod may become ready, and then its budget applies.
       return await remove(call, isEnding(pod) ? removal : pinned(removal, entry), entry);
@@ -111,8 +111,10 @@ async function evict(call: ApiCall, removal: Removal): Promise<void> {
   }
 }
 
-async function evictCounted(call: ApiCall, removal: Removal, entry: Entry): Promise<void> {
-  const pod = decodeEntry(entry);
+async function evictCounted(
+  call: ApiCall,
+  { removal, entry, pod }: { removal: Removal; entry: Entry; pod: ApiObject },
+): Promise<void> {
   const budget = await budgetOf(call, pod);
   if (budget === undefined) return remove(call, removal, entry);
   const name = budget.metadata.name ?? '';
@@ -225,10 +227,12 @@ async function budgetOf(call: ApiCall, pod: ApiObject): Promise<ApiObject | unde
   const { namespace } = call.target;
   const list = await call.context.registry.caches.of(def).list({ namespace });
   const labels = pod.metadata.labels ?? {};
-  const budgets = Array.from(list.entries(), decodeEntry).filter((budget) => {
+  const budgets: ApiObject[] = [];
+  for await (const budget of decodedEntries(list.entries(), call.context.clock)) {
     const selector = objectAt(budget, 'spec', 'selector');
-    return selector !== undefined && selects(selector as LabelSelector, labels);
-  });
+    if (selector === undefined || !selects(selector as LabelSelector, labels)) continue;
+    budgets.push(budget);
+  }
   if (budgets.length <= 1) return budgets[0];
   const message =
     'This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.';

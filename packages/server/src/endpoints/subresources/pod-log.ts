@@ -18,7 +18,7 @@ import {
 } from '@wheelhouse/machinery';
 import { resolved } from '@wheelhouse/schema';
 import { answerHeaders } from '../../answer/respond.ts';
-import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import { decodedInSlices, objectKey } from '../../registry/object-codec.ts';
 import { existingEntry, groupResourceOf } from '../../registry/registry.ts';
 import {
   isTrue,
@@ -125,7 +125,8 @@ function queryText(params: URLSearchParams): string {
 }
 
 async function podSpec({ context, target }: ApiCall): Promise<JsonObject> {
-  const { spec } = decodeEntry(await existingEntry(context.registry, target));
+  const entry = await existingEntry(context.registry, target);
+  const { spec } = await decodedInSlices(entry, context.clock);
   return objectOf(spec);
 }
 
@@ -226,7 +227,7 @@ export async function kubeletOf(
     nodes && (await context.registry.caches.of(nodes).get(objectKey('', name), undefined));
   // The error names the resource of the request, as in kube-apiserver.
   if (entry === undefined) throw notFound(groupResourceOf(target.def), name);
-  const node = decodeEntry(entry);
+  const node = await decodedInSlices(entry, context.clock);
   const addresses = objectsAt(node, 'status', 'addresses').map((address) => ({
     type: textAt(address, 'type'),
     text: textAt(address, 'address'),

@@ -9,10 +9,11 @@ import {
   notFound,
   parseIpAddress,
   randomBelow,
+  Slices,
   serviceUnavailable,
   specialRanges,
 } from '@wheelhouse/machinery';
-import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import { decodedInSlices, objectKey } from '../../registry/object-codec.ts';
 import type { ApiCall, ProxiedRequest } from '../call.ts';
 import { admitStream, kubeletOf } from './pod-log.ts';
 
@@ -150,7 +151,7 @@ async function objectOf(
   // The missing endpoints of a Service are reported as a missing Service.
   const missing = resource === 'endpoints' ? 'services' : resource;
   if (entry === undefined) throw notFound({ group: '', resource: missing }, name);
-  return decodeEntry(entry);
+  return decodedInSlices(entry, context.clock);
 }
 
 /** The name of a port that is given by number, because endpoints list ports by name. */
@@ -173,12 +174,15 @@ async function serviceDestination(
   }
   const endpoints = await objectOf(call, { resource: 'endpoints', name });
   const subsets = objectsAt(endpoints, 'subsets');
+  // The endpoints may list many thousands of addresses (TRUST-2).
+  const slices = new Slices(call.context.clock);
   for (const subset of startingAnywhere(subsets)) {
+    if (slices.over) await slices.pause();
     const listed = objectsAt(subset, 'ports').find(
       (endpointPort) => textAt(endpointPort, 'name') === portName,
     );
     if (listed === undefined) continue;
-    const host = await podAddress(call, objectsAt(subset, 'addresses'));
+    const host = await podAddress(call, { addresses: objectsAt(subset, 'addresses'), slices });
     if (host === undefined) continue;
     return {
       scheme,
@@ -200,9 +204,10 @@ function startingAnywhere<T>(items: readonly T[]): T[] {
 /** Whether a Pod of the namespace has the address: writers of endpoints may list any address. */
 async function podAddress(
   call: ApiCall,
-  addresses: readonly JsonObject[],
+  { addresses, slices }: { readonly addresses: readonly JsonObject[]; readonly slices: Slices },
 ): Promise<string | undefined> {
   for (const address of startingAnywhere(addresses)) {
+    if (slices.over) await slices.pause();
     const name = textAt(address, 'targetRef', 'name');
     if (textAt(address, 'targetRef', 'namespace') !== call.target.namespace) continue;
     const pod = await objectOf(call, { resource: 'pods', name }).catch(() => undefined);

@@ -16,7 +16,7 @@ import {
 } from '@wheelhouse/machinery';
 import { sendUnstored } from '../../answer/respond.ts';
 import type { BoundObject } from '../../gates/authn/contract.ts';
-import { decodeEntry, objectKey } from '../../registry/object-codec.ts';
+import { decodedInSlices, objectKey } from '../../registry/object-codec.ts';
 import { existingEntry } from '../../registry/registry.ts';
 import type { Entry } from '../../watchcache/entry.ts';
 import { recordFields, virtualAdmission, virtualRequest } from '../body/virtual-body.ts';
@@ -156,7 +156,7 @@ function groupVersionOf(apiVersion: string): { group: string; version: string } 
 
 /** Checks that a pod uses the account, and returns the pod's node for the token. */
 async function nodeOfPod(call: ApiCall, entry: Entry): Promise<BoundObject['node']> {
-  const spec = specOf(decodeEntry(entry));
+  const spec = specOf(await decodedInSlices(entry, call.context.clock));
   if (spec.serviceAccountName !== call.target.name) {
     const account = goQuoted(call.target.name);
     throw badRequest(

@@ -1,13 +1,5 @@
-import {
-  at,
-  claimNames,
-  configMapNames,
-  objectAt,
-  resourceClaimNames,
-  secretNames,
-  textAt,
-} from '@wheelhouse/kinds';
-import { type ApiObject, isObject, type JsonObject } from '@wheelhouse/machinery';
+import { at, objectAt, podReferencesSteps, textAt } from '@wheelhouse/kinds';
+import { type ApiObject, isObject, type JsonObject, runInOnePiece } from '@wheelhouse/machinery';
 
 /** Types of vertices at which an edge of the graph may begin. */
 export type VertexKind =
@@ -34,6 +26,12 @@ interface Volume {
   readonly claim: string;
   /** Vertex keys of the Secrets that a node needs to mount it. */
   readonly secrets: readonly string[];
+}
+
+/** What the graph needs of a pod. */
+export interface PodVertices extends Referrer {
+  /** The pod's own vertex key. */
+  readonly key: string;
 }
 
 interface Referrer {
@@ -82,11 +80,23 @@ export class NodeGraph {
 
   /** Adds or updates a pod. */
   setPod(pod: ApiObject): void {
+    this.setPodVertices(runInOnePiece(this.podSteps(pod)));
+  }
+
+  /** Returns what `setPodVertices` needs of a pod, in steps: a pod may name thousands of objects. */
+  *podSteps(pod: ApiObject): Generator<void, PodVertices> {
     const { namespace = '', name = '' } = pod.metadata;
     const key = vertexKey('pod', namespace, name);
     const node = textAt(pod, 'spec', 'nodeName');
+    const vertices = node === '' ? [] : [key];
+    if (node !== '') yield* this.#addReferences(pod, vertices);
+    return { key, node, vertices };
+  }
+
+  /** Adds or updates a pod; one without a node has no edges. */
+  setPodVertices({ key, node, vertices }: PodVertices): void {
     if (node === '') this.#removeReferrer(key);
-    else this.#setReferrer(key, { node, vertices: [key, ...this.#references(pod)] });
+    else this.#setReferrer(key, { node, vertices });
   }
 
   removePod(namespace: string, name: string): void {
@@ -137,21 +147,25 @@ export class NodeGraph {
     return claim !== undefined && this.#nodes.get(claim)?.has(node) === true;
   }
 
-  /** The references of a pod: none for a mirror pod, which the node itself creates. */
-  #references(pod: ApiObject): readonly string[] {
+  /** Adds the references of a pod: none of a mirror pod, which the node itself creates. */
+  *#addReferences(pod: ApiObject, vertices: string[]): Generator<void, void> {
     const { namespace = '', annotations = {} } = pod.metadata;
-    if (Object.hasOwn(annotations, this.#mirrorAnnotation)) return [];
-    const spec = objectAt(pod, 'spec');
-    const account = textAt(spec, 'serviceAccountName');
-    const keys = (kind: VertexKind, names: readonly string[]) =>
-      names.map((name) => vertexKey(kind, namespace, name));
-    return [
-      ...keys('serviceaccount', account === '' ? [] : [account]),
-      ...keys('secret', secretNames(spec)),
-      ...keys('configmap', configMapNames(spec)),
-      ...keys('persistentvolumeclaim', claimNames(pod)),
-      ...keys('resourceclaim', resourceClaimNames(pod)),
+    if (Object.hasOwn(annotations, this.#mirrorAnnotation)) return;
+    const account = textAt(pod, 'spec', 'serviceAccountName');
+    const references = yield* podReferencesSteps(pod);
+    const kinds: readonly (readonly [VertexKind, readonly string[]])[] = [
+      ['serviceaccount', account === '' ? [] : [account]],
+      ['secret', references.secrets],
+      ['configmap', references.configMaps],
+      ['persistentvolumeclaim', references.claims],
+      ['resourceclaim', references.resourceClaims],
     ];
+    for (const [kind, names] of kinds) {
+      for (const name of names) {
+        vertices.push(vertexKey(kind, namespace, name));
+        if (vertices.length % verticesPerStep === 0) yield;
+      }
+    }
   }
 
   #setReferrer(key: string, holder: Referrer): void {
@@ -183,6 +197,9 @@ export class NodeGraph {
     }
   }
 }
+
+/** Vertices that one step names. */
+const verticesPerStep = 1_000;
 
 /** The key of a vertex, unique because names contain neither slash nor space. */
 function vertexKey(kind: VertexKind, namespace: string, name: string): string {

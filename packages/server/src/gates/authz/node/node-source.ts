@@ -1,7 +1,7 @@
 import { type CatalogueSnapshot, textAt } from '@wheelhouse/kinds';
-import { type ApiObject, type Clock, type Dialect, paceFor } from '@wheelhouse/machinery';
+import type { Clock, Dialect } from '@wheelhouse/machinery';
 import { type CachePool, follow } from '../../../registry/caches.ts';
-import { decodedAt, decodeEntry } from '../../../registry/object-codec.ts';
+import { EntryDecoder } from '../../../registry/entry-decoder.ts';
 import type { Entry } from '../../../watchcache/entry.ts';
 import { NodeGraph } from './node-graph.ts';
 
@@ -19,7 +19,7 @@ export async function openNodeGraph(options: {
 }): Promise<{ readonly graph: NodeGraph; close(): void }> {
   const { caches, snapshot, dialect } = options;
   const graph = new NodeGraph({ mirrorAnnotation: dialect.label('config.mirror') });
-  const objects = new DecodedObjects(options.clock);
+  const objects = new EntryDecoder(options.clock);
   const ownedBy =
     (kind: 'volumeattachment' | 'resourceslice'): OnEntry =>
     (key, current) =>
@@ -48,60 +48,24 @@ export async function openNodeGraph(options: {
 }
 
 /** Pods without a node, which the index identifies, are not decoded. */
-function podsInto(graph: NodeGraph, objects: DecodedObjects): OnEntry {
+function podsInto(graph: NodeGraph, objects: EntryDecoder): OnEntry {
   return (key, current) => {
     const bound = current?.index.fields['spec.nodeName'] === '' ? undefined : current;
-    objects.pass(`pod ${key}`, bound, (pod) => {
-      if (pod !== undefined) return graph.setPod(pod);
-      const [namespace = '', name = ''] = key.split('/');
-      graph.removePod(namespace, name);
+    objects.passRead(`pod ${key}`, bound, {
+      read: (pod) => graph.podSteps(pod),
+      use(vertices) {
+        if (vertices !== undefined) return graph.setPodVertices(vertices);
+        const [namespace = '', name = ''] = key.split('/');
+        graph.removePod(namespace, name);
+      },
     });
   };
 }
 
-function volumesInto(graph: NodeGraph, objects: DecodedObjects): OnEntry {
+function volumesInto(graph: NodeGraph, objects: EntryDecoder): OnEntry {
   return (key, current) =>
     objects.pass(`volume ${key}`, current, (volume) => {
       if (volume === undefined) graph.removeVolume(key);
       else graph.setVolume(volume);
     });
-}
-
-/** Decodes entries: small ones immediately, large ones in slices (TRUST-2). */
-class DecodedObjects {
-  readonly #clock: Pick<Clock, 'monotonic'>;
-  /** The newest large entry of each object, until it is decoded. */
-  readonly #pending = new Map<string, Entry>();
-  readonly #running = new Set<Promise<void>>();
-
-  constructor(clock: Pick<Clock, 'monotonic'>) {
-    this.#clock = clock;
-  }
-
-  /** Passes on an entry's object, unless a newer entry with the same ID arrives first. */
-  pass(id: string, entry: Entry | undefined, use: (object: ApiObject | undefined) => void): void {
-    this.#pending.delete(id);
-    const pace = entry === undefined ? undefined : paceFor(this.#clock, entry.json.length);
-    if (entry === undefined || pace === undefined) {
-      use(entry && decodeEntry(entry));
-      return;
-    }
-    this.#pending.set(id, entry);
-    const decode = async () => {
-      // The turn that reports a change has done much work already.
-      await pace.pause();
-      if (this.#pending.get(id) !== entry) return;
-      const object = await decodedAt(pace, entry);
-      if (this.#pending.get(id) !== entry) return;
-      this.#pending.delete(id);
-      use(object);
-    };
-    const running = decode().finally(() => this.#running.delete(running));
-    this.#running.add(running);
-  }
-
-  /** Resolves when no large entry is waiting. */
-  async settled(): Promise<void> {
-    while (this.#running.size > 0) await Promise.all(this.#running);
-  }
 }
