@@ -32,7 +32,7 @@ import type { ObjectReader } from './tools.ts';
 export function createObjectReader(options: {
   readonly dialect: Dialect;
   readonly caches: CachePool;
-  readonly clock: Clock;
+  readonly clock: Pick<Clock, 'monotonic'>;
   readonly snapshot: () => CatalogueSnapshot;
   /** `any` for callers that follow changes and thus accept cached state. */
   readonly freshness?: 'newest' | 'any';

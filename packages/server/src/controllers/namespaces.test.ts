@@ -1,8 +1,8 @@
-import { type ApiObject, isObject, silentLogger } from '@wheelhouse/machinery';
+import { type ApiObject, isObject, runInOnePiece, silentLogger } from '@wheelhouse/machinery';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openTestApi, type TestApi } from '../compose/testing.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
-import { startNamespaceDeletion } from './namespaces.ts';
+import { remainingConditions, startNamespaceDeletion } from './namespaces.ts';
 import { createObjectWriter, type ObjectWriter } from './tools.ts';
 
 let server: TestApi;
@@ -200,4 +200,20 @@ describe('DEL-4: a deleted namespace', () => {
     await controller.close();
     expect(await exists('configmaps', 'late', 'team')()).toBe(true);
   });
+});
+
+test('TRUST-2: thousands of finalizers are reported in steps, sorted by name', () => {
+  const names = Array.from({ length: 20_000 }, (_, at) => `a.io/f${(at * 7) % 20_000}`);
+  const remaining = {
+    count: 1,
+    resources: new Map([['configmaps.', 1]]),
+    finalizers: new Map(names.map((name) => [name, 1])),
+    failures: [],
+  };
+  expect([...remainingConditions(remaining)].length).toBeGreaterThan(names.length / 250);
+  const [condition] = runInOnePiece(remainingConditions(remaining)).slice(-1);
+  const shown = names.sort().map((name) => `${name} in 1 resource instances`);
+  expect(condition?.['message']).toBe(
+    `Some content in the namespace has finalizers remaining: ${shown.join(', ')}`,
+  );
 });

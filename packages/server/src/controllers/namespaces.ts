@@ -101,7 +101,7 @@ export function startNamespaceDeletion(
 type Options = Parameters<typeof startNamespaceDeletion>[0];
 
 /** The objects that remain in a namespace after an attempt to delete them. */
-interface Remaining {
+export interface Remaining {
   readonly count: number;
   /** Number of remaining objects, by resource. */
   readonly resources: ReadonlyMap<string, number>;
@@ -209,7 +209,7 @@ async function finalize(options: Options, { name, uid }: RemovedNamespace): Prom
 async function report(options: Options, at: { name: string; remaining: Remaining }): Promise<void> {
   const now = formatTime(options.clock.now());
   const target = { def: options.namespaces, namespace: '', name: at.name, subresource: 'status' };
-  const found = await runInSlices(conditionsOf(at.remaining), options.clock);
+  const found = await runInSlices(remainingConditions(at.remaining), options.clock);
   await options.writer.change(target, (object) => {
     const status: JsonObject = objectOf(object.status);
     const before = objectsOf(status.conditions);
@@ -237,7 +237,7 @@ function* shownCounts(
 }
 
 /** The conditions of a namespace with remaining objects, in steps. */
-function* conditionsOf(remaining: Remaining): Generator<void, readonly JsonObject[]> {
+export function* remainingConditions(remaining: Remaining): Generator<void, readonly JsonObject[]> {
   const resources = yield* shownCounts(remaining.resources, 'has %d resource instances');
   const finalizers = yield* shownCounts(remaining.finalizers, 'in %d resource instances');
   const failed = remaining.failures.length > 0;

@@ -104,6 +104,37 @@ describe('ADM-1: the usage of a Pod', () => {
     expect(missing(object(spec))(['pods', 'requests.ephemeral-storage'])).toBeUndefined();
   });
 
+  test('TRUST-2: of many containers or resources is found in steps', () => {
+    const pods = evaluator('pods');
+    const names = Array.from({ length: 3_000 }, (_, at) => `c${String(at).padStart(4, '0')}`);
+    const many = object({ containers: names.map((name) => container(name, cpu('2m', '3m'))) });
+    const devices = Object.fromEntries(names.map((name) => [`example.com/${name}`, '1']));
+    const wide = object({ containers: [container('a', { requests: devices })] });
+    const stepsOf = <Result>(work: Generator<void, Result>) => {
+      for (let steps = 0; ; steps += 1) {
+        const step = work.next();
+        if (step.done === true) return { steps, result: step.value };
+      }
+    };
+    const usageIn = (pod: ApiObject) => {
+      const found = pods.usage(pod, nowMs);
+      if (!('next' in found)) throw new Error('not in steps');
+      return stepsOf(found);
+    };
+    const sum = usageIn(many);
+    expect(sum.steps).toBeGreaterThan(2 * names.length);
+    expect(sum.result.get('requests.cpu')?.text).toBe('6');
+    expect(sum.result.get('limits.cpu')?.text).toBe('9');
+    const counted = usageIn(wide);
+    expect(counted.steps).toBeGreaterThan(10);
+    expect(counted.result.size).toBe(names.length + 2);
+    const missing = pods.missing?.(many)(['requests.memory']);
+    if (missing === undefined) throw new Error('nothing is demanded');
+    const silent = stepsOf(missing);
+    expect(silent.steps).toBeGreaterThan(names.length);
+    expect(silent.result).toBe(`must specify requests.memory for: ${names.join(',')}`);
+  });
+
   test.each<[string, JsonObject, boolean]>([
     ['Terminating', { activeDeadlineSeconds: 0 }, true],
     ['Terminating', {}, false],

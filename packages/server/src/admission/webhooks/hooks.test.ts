@@ -50,6 +50,18 @@ describe('ADM-2: the webhooks of a configuration', () => {
   });
 });
 
+test('TRUST-2: the webhooks of a configuration are read one by one', () => {
+  const webhooks = Array.from({ length: 500 }, (_, index) => ({ name: `w${index % 7}` }));
+  const work = hooksOf({
+    apiVersion: 'admissionregistration/v1',
+    kind: 'ValidatingWebhookConfiguration',
+    metadata: { name: 'checks' },
+    webhooks,
+  });
+  expect([...work]).toHaveLength(webhooks.length);
+  expect(configuration(...webhooks)[499]?.uid).toBe('checks/w2/71');
+});
+
 describe('ADM-2: the address of a webhook', () => {
   const caBundle = Buffer.from('-----BEGIN').toString('base64');
 

@@ -65,6 +65,23 @@ test('ADM-4: expired and invalid authorities are omitted', () => {
   expect(merged({ clientCaPem: secondPem }, found, later)).toEqual({});
 });
 
+test('TRUST-2: many authorities and names are merged in steps', () => {
+  const names = Array.from({ length: 20_000 }, (_, index) => `name-${index % 10_000}`);
+  const found = {
+    'client-ca-file': secondPem.repeat(300),
+    'requestheader-allowed-names': JSON.stringify(names),
+  };
+  const trust = { clientCaPem: firstPem, requestHeader: requestHeader(firstPem) };
+  const work = mergedTrust(trust, { found, nowMs: systemClock.now() });
+  let steps = 0;
+  let step = work.next();
+  for (; step.done !== true; step = work.next()) steps += 1;
+  expect(steps).toBeGreaterThan(300 + names.length / 2_000);
+  expect(step.value['client-ca-file']).toBe(secondPem + firstPem);
+  const allowed = JSON.stringify([...new Set([...names, 'front'])]);
+  expect(step.value['requestheader-allowed-names']).toBe(allowed);
+});
+
 test('TRUST-5: an authority in ambiguous PEM is omitted', () => {
   const second = firstPem.indexOf('\n') + 1;
   const withJunk = `${firstPem.slice(0, second)}!${firstPem.slice(second)}`;

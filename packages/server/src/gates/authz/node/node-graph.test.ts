@@ -197,6 +197,27 @@ test('AUTHZ-9: after random changes of pods and volumes, the graph equals a rebu
   }
 });
 
+test('TRUST-2: the references of a pod are found in steps', () => {
+  const names = Array.from({ length: 5_000 }, (_, index) => `s${index}`);
+  const shapes: readonly JsonObject[] = [
+    { volumes: names.map((secretName) => ({ name: secretName, secret: { secretName } })) },
+    { volumes: [{ projected: { sources: names.map((name) => ({ secret: { name } })) } }] },
+    { containers: [{ envFrom: names.map((name) => ({ secretRef: { name } })) }] },
+    { imagePullSecrets: names.map((name) => ({ name })) },
+  ];
+  for (const spec of shapes) {
+    const graph = empty();
+    const work = graph.podSteps(pod('p', { nodeName: 'n1', ...spec }));
+    let steps = 0;
+    let step = work.next();
+    for (; step.done !== true; step = work.next()) steps += 1;
+    expect(steps).toBeGreaterThanOrEqual(10);
+    graph.setPodVertices(step.value);
+    expect(graph.size).toBe(1 + names.length);
+    expect(leads(graph, 'n1', 'secret/ns/s4999')).toBe(true);
+  }
+});
+
 test('AUTHZ-9: a decision among 10,000 pods takes microseconds', () => {
   const graph = empty();
   for (let index = 0; index < 10_000; index += 1) {
