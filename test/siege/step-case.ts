@@ -22,6 +22,11 @@ export interface StepCase {
   /** The server is restarted for each measurement. */
   readonly isCold?: true;
   /**
+   * Milliseconds before the request in which the preparations settle, and after the answer that the
+   * measurement includes, because controllers react then; by default none, and 50.
+   */
+  readonly settleMs?: number;
+  /**
    * @param id a unique value
    * @param scale fraction of the largest body; smaller if decoders count more values
    */

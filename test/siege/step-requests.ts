@@ -10,6 +10,7 @@ import { dialectOf, isObject, type JsonObject, type JsonValue } from '@wheelhous
 import { type Form, forms, methods, placeOf } from './growth-forms.ts';
 import { definitions } from './growth-requests.ts';
 import { type Collection, collectionsOf, filled, type Variant, variants } from './growth-shapes.ts';
+import { backgroundSteps } from './step-background.ts';
 import {
   bodyOf,
   json,
@@ -597,6 +598,7 @@ export const namedSteps: readonly StepCase[] = [
   ...shapes.flatMap(writesOf),
   ...shapes.flatMap(readsOf),
   ...extremeSteps,
+  ...backgroundSteps,
 ];
 
 const creatable = () =>
@@ -608,7 +610,7 @@ export function stepOfKinds(pick: <T>(list: readonly T[]) => T): StepCase {
   const version = pick(def.versions);
   const collection = pick(collectionsOf(version.schema));
   const variant = pick(variants);
-  return stepOf({ def, version, collection, variant, form: pick(forms) });
+  return stepOf({ def, version, collection, variant, form: pick(forms), isStored: false });
 }
 
 /**
@@ -626,7 +628,13 @@ function isOwn({ steps, schema }: Collection, seen: Set<string>): boolean {
 }
 
 /** For every kind, version, and collection, a request that fills the collection with such items. */
-export function* everyStep(variant: Variant, formName = 'create'): Generator<StepCase> {
+export function* everyStep(of: {
+  readonly variant: Variant;
+  readonly formName: string | undefined;
+  /** Whether the objects are stored rather than sent as dry runs. */
+  readonly isStored: boolean;
+}): Generator<StepCase> {
+  const { variant, formName = 'create', isStored } = of;
   const form = forms.find(({ name }) => name === formName);
   if (form === undefined) throw new Error(`no form ${formName}`);
   const seen = new Set<string>();
@@ -634,11 +642,14 @@ export function* everyStep(variant: Variant, formName = 'create'): Generator<Ste
     for (const version of def.versions) {
       for (const collection of collectionsOf(version.schema)) {
         if (!isOwn(collection, seen)) continue;
-        yield stepOf({ def, version, collection, variant, form });
+        yield stepOf({ def, version, collection, variant, form, isStored });
       }
     }
   }
 }
+
+/** Milliseconds in which controllers react to a large object. */
+const storedSettleMs = 250;
 
 function stepOf(of: {
   readonly def: ResourceDef;
@@ -646,11 +657,13 @@ function stepOf(of: {
   readonly collection: Collection;
   readonly variant: Variant;
   readonly form: Form;
+  readonly isStored: boolean;
 }): StepCase {
-  const { def, version, collection, variant, form } = of;
+  const { def, version, collection, variant, form, isStored } = of;
   const { path: place, object: example, name } = placeOf(def, version, 'default');
   const path = form.verb === 'create' ? place : `${place}/${name}`;
-  const query = form.verb === 'apply' ? '?dryRun=All&fieldManager=steps&force=true' : '?dryRun=All';
+  const apply = form.verb === 'apply' ? '&fieldManager=steps&force=true' : '';
+  const query = `?${isStored ? '' : 'dryRun=All'}${apply}`;
   const bodyAt = (scale: number): Buffer => {
     const wide = filled(example, collection, { variant, count: 20_000 });
     return Buffer.from(form.encode(fitting(wide, form.type, scale), version));
@@ -667,10 +680,11 @@ function stepOf(of: {
       : [post(place, example)];
   return {
     name: `${form.name} ${place}, ${variant} ${collection.steps.join('.')}`,
+    ...(isStored ? { settleMs: storedSettleMs } : {}),
     make: (_, scale) => ({
       before,
       request: requestOf(scale),
-      after: before.length === 0 ? [] : [remove(path)],
+      after: before.length > 0 || isStored ? [remove(`${place}/${name}`)] : [],
     }),
   };
 }

@@ -26,6 +26,7 @@ import { everyStep, namedSteps, preparations, stepOfKinds } from './step-request
  * `STEPS_EVERY=distinct` instead creates objects of every kind, filling one of its collections at a
  * time (also `equal`, `invalid`, `unknown`).
  * `STEPS_FORM` names another verb or encoding for these (`create in YAML`, `apply`, `update`).
+ * `STEPS_STORED=1` stores them, so that controllers read them.
  */
 export const stepsPart: SiegePart = {
   name: 'steps',
@@ -45,8 +46,8 @@ const samples = 5;
 const warmUps = 2;
 const coldSamples = 3;
 
-/** Milliseconds after an answer that a measurement includes, because controllers react then. */
-const settleMs = 50;
+/** Default of `StepCase.settleMs` after an answer. */
+const usualSettleMs = 50;
 
 /** A first measurement below this number of CPU milliseconds is not repeated; the bound is 20. */
 const repeatedFromMs = 12;
@@ -84,7 +85,9 @@ async function run(options: SiegeOptions): Promise<SiegeFigures> {
 function* requestsOf(seed: number): Generator<StepCase> {
   const every = variants.find((variant) => variant === process.env['STEPS_EVERY']);
   if (every !== undefined) {
-    yield* everyStep(every, process.env['STEPS_FORM']);
+    const formName = process.env['STEPS_FORM'];
+    const isStored = process.env['STEPS_STORED'] !== undefined;
+    yield* everyStep({ variant: every, formName, isStored });
     return;
   }
   yield* namedSteps;
@@ -101,7 +104,7 @@ async function coldSteps(
   for (let sample = 0; sample < coldSamples; sample += 1) {
     const server = await start();
     try {
-      runs.push(await server.measure(stepCase.name, stepCase.make(`cold-${sample}`, 1)));
+      runs.push(await server.measure(stepCase, stepCase.make(`cold-${sample}`, 1)));
     } finally {
       await server.stop();
     }
@@ -118,10 +121,7 @@ async function warmSteps(
   const runs: Measured[] = [];
   let scale = 1;
   while (runs.length < samples + warmUps && scale > 0.05) {
-    const run = await server.measure(
-      stepCase.name,
-      stepCase.make(`${round}-${runs.length}`, scale),
-    );
+    const run = await server.measure(stepCase, stepCase.make(`${round}-${runs.length}`, scale));
     // A body above the limit says nothing about allowed ones.
     if (run.status === 413 && runs.length === 0) scale *= 0.85;
     else runs.push(run);
@@ -189,25 +189,28 @@ class MeasuredServer {
   }
 
   /** Sends one request between its preparations and its cleanup, and measures only that request. */
-  measure(name: string, made: ReturnType<StepCase['make']>): Promise<Measured> {
-    return onServer({ name, server: this.#server }, () => this.#measure(made));
+  measure(
+    { name, settleMs }: Pick<StepCase, 'name' | 'settleMs'>,
+    made: ReturnType<StepCase['make']>,
+  ): Promise<Measured> {
+    return onServer({ name, server: this.#server }, () => this.#measure(made, settleMs));
   }
 
-  async #measure({
-    before = [],
-    request,
-    after = [],
-  }: ReturnType<StepCase['make']>): Promise<Measured> {
+  async #measure(
+    { before = [], request, after = [] }: ReturnType<StepCase['make']>,
+    settleMs: number | undefined,
+  ): Promise<Measured> {
     let version = '';
     for (const preparation of before) {
       const { status, text } = await this.#send(preparation);
       if (status >= 300) return { longestMs: Number.NaN, status, bytes: 0 };
       version = /"resourceVersion":"(\d+)"/.exec(text)?.[1] ?? '';
     }
+    if (settleMs !== undefined) await pause(settleMs);
     const sent = request.isVersioned === true ? versioned(request, version) : request;
     await this.#toggle('begins');
     const { status } = await this.#send(sent);
-    await pause(settleMs);
+    await pause(settleMs ?? usualSettleMs);
     const line = await this.#toggle('ends');
     for (const cleanup of after) await this.#send(cleanup);
     const functions = line['functions'] as readonly string[] | undefined;
