@@ -1,6 +1,6 @@
-import { dialectOf, type JsonObject } from '@wheelhouse/machinery';
+import { dialectOf, type JsonObject, runInOnePiece } from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import { violations } from './pod-security-checks.ts';
+import { violationsSteps } from './pod-security-checks.ts';
 import type { Standard } from './pod-security-policy.ts';
 
 const tools = { dialect: dialectOf('svc'), isOn: () => false };
@@ -12,12 +12,30 @@ function violationsOf(
   standard: Standard = baseline,
   annotations: Record<string, string> = {},
 ): string[] {
-  const found = violations(standard, { spec, annotations }, tools);
+  const found = runInOnePiece(violationsSteps(standard, { spec, annotations }, tools));
   return found.map(({ reason, detail }) => `${reason} (${detail})`);
 }
 
 const specWith = (more: JsonObject = {}) => ({ containers: [{ name: 'a', ...more }] });
 const secure = (securityContext: JsonObject) => specWith({ securityContext });
+
+test('TRUST-2: the containers of a pod are checked in steps', () => {
+  const names = Array.from({ length: 2_000 }, (_, at) => `c${at}`);
+  const add = Array.from({ length: 10_000 }, (_, at) => `CAP_${at}`);
+  const [first = '', ...others] = names;
+  const containers = [
+    { name: first, securityContext: { capabilities: { add } } },
+    ...others.map((name) => ({ name })),
+  ];
+  expect(
+    [...violationsSteps(baseline, { spec: { containers }, annotations: {} }, tools)].length,
+  ).toBeGreaterThan(10 + add.length / 250);
+  const shown = add.sort().map((capability) => `"${capability}"`);
+  expect(violationsOf({ containers })).toEqual([
+    `non-default capabilities (container "c0" must not include ${shown.join(', ')} in ` +
+      'securityContext.capabilities.add)',
+  ]);
+});
 
 describe('ADM-1: baseline', () => {
   const cases: [string, JsonObject, string][] = [

@@ -8,7 +8,14 @@ import {
   textAt,
 } from '@wheelhouse/kinds';
 import type { Container } from '@wheelhouse/kinds/types/core/v1';
-import { type Dialect, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import {
+  compareText,
+  type Dialect,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  sortSteps,
+} from '@wheelhouse/machinery';
 import type { AdmissionTools } from '../tools.ts';
 import type { Level, Standard } from './pod-security-policy.ts';
 
@@ -24,7 +31,9 @@ export interface Violation {
   readonly detail: string;
 }
 
-type Rule = (pod: CheckedPod) => Violation | undefined;
+type Found = Violation | undefined;
+/** Checks a pod, in steps if it sorts what thousands of items may state. */
+type Rule = (pod: CheckedPod) => Found | Generator<void, Found>;
 
 interface Check {
   readonly id: string;
@@ -41,12 +50,12 @@ export const latestMinor = 32;
 /** Checks of users who have no rights outside of a pod with its own user namespace. */
 const aboutHostUsers = ['procMount', 'runAsNonRoot', 'runAsUser'];
 
-/** The violations of a standard in a pod, in order. */
-export function violations(
+/** The violations of a standard in a pod, in order. In steps (TRUST-2), of about a check. */
+export function* violationsSteps(
   standard: Standard,
   pod: CheckedPod,
   { dialect, isOn }: Pick<AdmissionTools, 'dialect' | 'isOn'>,
-): readonly Violation[] {
+): Generator<void, readonly Violation[]> {
   if (standard.level === 'privileged') return [];
   const minor = Math.min(standard.minor ?? latestMinor, latestMinor);
   const holding = checksOf(dialect).flatMap((check) => {
@@ -58,7 +67,14 @@ export function violations(
   if (isOn('UserNamespacesPodSecurityStandards') && pod.spec.hostUsers === false) {
     for (const id of aboutHostUsers) needless.add(id);
   }
-  return holding.filter(({ id }) => !needless.has(id)).flatMap(({ rule }) => rule(pod) ?? []);
+  const violations: Violation[] = [];
+  for (const { rule } of holding.filter(({ id }) => !needless.has(id))) {
+    yield;
+    const work = rule(pod);
+    const found = work !== undefined && 'next' in work ? yield* work : work;
+    if (found !== undefined) violations.push(found);
+  }
+  return violations;
 }
 
 /** Checks of the lower level come first, each level sorted by name. */
@@ -218,29 +234,35 @@ const allowedCapabilities = new Set([
 const capabilitiesOf = (container: Stored<Container>, member: 'add' | 'drop') =>
   listAt(container, 'securityContext', 'capabilities', member).map(String);
 
-function addedBeyond(
+function* addedBeyond(
   pod: CheckedPod,
   allowed: ReadonlySet<string>,
-): { names: readonly string[]; text: string } {
-  const beyond = (container: JsonObject) =>
-    capabilitiesOf(container, 'add').filter((capability) => !allowed.has(capability));
-  const names = containersWith(pod, (container) => beyond(container).length > 0);
-  const capabilities = sorted(containersOf(pod.spec).flatMap(beyond));
+): Generator<void, { names: readonly string[]; text: string }> {
+  const added = new Set<string>();
+  const names = containersWith(pod, (container) => {
+    const beyond = capabilitiesOf(container, 'add').filter(
+      (capability) => !allowed.has(capability),
+    );
+    for (const capability of beyond) added.add(capability);
+    return beyond.length > 0;
+  });
+  const capabilities = yield* sortSteps([...added], compareText);
   const text = `${named(names)} must not include ${quoted(capabilities)} in securityContext.capabilities.add`;
   return { names, text };
 }
 
-const capabilitiesAdded: Rule = (pod) => {
-  const { names, text } = addedBeyond(pod, allowedCapabilities);
+function* capabilitiesAdded(pod: CheckedPod): Generator<void, Found> {
+  const { names, text } = yield* addedBeyond(pod, allowedCapabilities);
   return names.length === 0 ? undefined : { reason: 'non-default capabilities', detail: text };
-};
+}
 
-const capabilitiesDropped: Rule = (pod) => {
+function* capabilitiesDropped(pod: CheckedPod): Generator<void, Found> {
   const keeping = containersWith(
     pod,
     (container) => !capabilitiesOf(container, 'drop').includes('ALL'),
   );
-  const added = addedBeyond(pod, new Set(['NET_BIND_SERVICE']));
+  yield;
+  const added = yield* addedBeyond(pod, new Set(['NET_BIND_SERVICE']));
   const details = [
     ...(keeping.length === 0
       ? []
@@ -249,7 +271,7 @@ const capabilitiesDropped: Rule = (pod) => {
   ];
   if (details.length === 0) return undefined;
   return { reason: 'unrestricted capabilities', detail: details.join('; ') };
-};
+}
 
 const procMount: Rule = (pod) => {
   const mount = (container: JsonObject) => security(container, 'procMount');

@@ -7,7 +7,9 @@ import {
   invalidObject,
   type JsonObject,
   jsonEqual,
+  type MaybePromise,
   type MetricRegistry,
+  runInSlices,
   textMembers,
 } from '@wheelhouse/machinery';
 import type { AdmissionCall } from '../../registry/contract.ts';
@@ -15,7 +17,12 @@ import { groupKindOf } from '../../registry/registry.ts';
 import type { AdmissionPlugin } from '../chain.ts';
 import type { PodSecuritySettings } from '../configuration/pod-security.ts';
 import { type AdmissionTools, nameOf, refusal } from '../tools.ts';
-import { type CheckedPod, latestMinor, type Violation, violations } from './pod-security-checks.ts';
+import {
+  type CheckedPod,
+  latestMinor,
+  type Violation,
+  violationsSteps,
+} from './pod-security-checks.ts';
 import {
   compareLevels,
   openPolicy,
@@ -158,15 +165,15 @@ async function checkPod(plugin: PodSecurity, call: AdmissionCall): Promise<void>
   const checked = checkedPodOf(pod);
   if (isExemptClass(plugin, call, checked)) return;
   annotate(plugin, call, { 'enforce-policy': standardText(standard) });
-  const violationList = violations(standard, checked, plugin.tools);
+  const violationList = await violationsOf(plugin, standard, checked);
   const decision = violationList.length > 0 ? 'deny' : 'allow';
   plugin.metrics.evaluated(call, { decision, mode: 'enforce', standard });
-  recordForAudit(plugin, call, { policy, errors, checked });
+  await recordForAudit(plugin, call, { policy, errors, checked });
   if (decision === 'deny') {
     const shown = JSON.stringify(standardText(standard));
     throw refusal(call, `violates PodSecurity ${shown}: ${violationsText(violationList)}`);
   }
-  warn(plugin, call, { policy, checked });
+  await warn(plugin, call, { policy, checked });
 }
 
 async function checkTemplate(plugin: PodSecurity, call: AdmissionCall): Promise<void> {
@@ -179,8 +186,8 @@ async function checkTemplate(plugin: PodSecurity, call: AdmissionCall): Promise<
   if (template === undefined) return;
   const checked = checkedPodOf(template);
   if (isExemptClass(plugin, call, checked)) return;
-  recordForAudit(plugin, call, { policy, errors, checked });
-  warn(plugin, call, { policy, checked });
+  await recordForAudit(plugin, call, { policy, errors, checked });
+  await warn(plugin, call, { policy, checked });
 }
 
 function isUnrestricted(...standards: readonly Standard[]): boolean {
@@ -219,18 +226,18 @@ function annotate(
 }
 
 /** Adds audit annotations: violations to record, and unreadable labels. */
-function recordForAudit(
+async function recordForAudit(
   plugin: PodSecurity,
   call: AdmissionCall,
   at: { policy: Policy; errors: readonly FieldError[]; checked: CheckedPod },
-): void {
+): Promise<void> {
   const { policy, errors, checked } = at;
   if (errors.length > 0) {
     plugin.metrics.failed(call, 'recovered');
     annotate(plugin, call, { error: `Failed to parse policy: ${fieldErrorsText(errors)}` });
   }
   if (isUnrestricted(policy.audit)) return;
-  const violationList = violations(policy.audit, checked, plugin.tools);
+  const violationList = await violationsOf(plugin, policy.audit, checked);
   if (violationList.length === 0) return;
   plugin.metrics.evaluated(call, { decision: 'deny', mode: 'audit', standard: policy.audit });
   const standard = JSON.stringify(standardText(policy.audit));
@@ -267,16 +274,25 @@ function bringsNewImages(pod: Stored<Pod>, old: Stored<Pod>): boolean {
   return !isSame || added;
 }
 
-function warn(
-  { tools, metrics }: PodSecurity,
+async function warn(
+  plugin: PodSecurity,
   call: AdmissionCall,
   { policy, checked }: { policy: Policy; checked: CheckedPod },
-): void {
-  const violationList = violations(policy.warn, checked, tools);
+): Promise<void> {
+  const violationList = await violationsOf(plugin, policy.warn, checked);
   if (violationList.length === 0) return;
-  metrics.evaluated(call, { decision: 'deny', mode: 'warn', standard: policy.warn });
+  plugin.metrics.evaluated(call, { decision: 'deny', mode: 'warn', standard: policy.warn });
   const standard = JSON.stringify(standardText(policy.warn));
   call.context.warn(`would violate PodSecurity ${standard}: ${violationsText(violationList)}`);
+}
+
+/** The violations of a standard in a pod, found in slices: it may have thousands of containers. */
+function violationsOf(
+  { tools }: Pick<PodSecurity, 'tools'>,
+  standard: Standard,
+  pod: CheckedPod,
+): MaybePromise<readonly Violation[]> {
+  return runInSlices(violationsSteps(standard, pod, tools), tools.clock);
 }
 
 function violationsText(violationList: readonly Violation[]): string {
@@ -359,7 +375,7 @@ async function podWarnings(
     // The others are only counted.
     if (pods > podsMax || isLate) continue;
     checked = pods;
-    const violationList = violations(enforce, checkedPodOf(pod), tools);
+    const violationList = await violationsOf({ tools }, enforce, checkedPodOf(pod));
     isLate = tools.clock.monotonic() >= untilMs;
     if (violationList.length === 0) continue;
     const reason = violationList.map((violation) => violation.reason).join(', ');
