@@ -1,4 +1,4 @@
-import type { ApiObject, JsonObject } from '@wheelhouse/machinery';
+import type { ApiObject, Clock, JsonObject } from '@wheelhouse/machinery';
 
 /**
  * The differences between built-in kinds and kinds that a definition declares (CRD-1). Each member
@@ -77,6 +77,8 @@ export interface ObjectConverter {
   convert(objects: readonly ApiObject[], apiVersion: string): Promise<readonly ApiObject[]>;
   /** Monotonic time in milliseconds, for the age of a cached result. */
   nowMs(): number;
+  /** Divides the work on large objects into slices; absent: it is done in one piece. */
+  readonly clock?: Pick<Clock, 'monotonic'>;
 }
 
 /** How field managers own fields across versions (SSA-10). */

@@ -66,9 +66,9 @@ function embeddedMetaErrors(metadata: JsonObject, path: string): readonly FieldE
 /** Dependencies of `fromCrd` that come from the rules of built-in kinds. */
 export function customKindDeps(
   dialect: Dialect,
-  options: CrdOptions & Pick<CustomKindDeps, 'compileRules' | 'converterFor'> = {},
+  options: CrdOptions & Pick<CustomKindDeps, 'compileRules' | 'converterFor' | 'clock'> = {},
 ): CustomKindDeps {
-  const { compileRules, converterFor, features = defaultFeatures } = options;
+  const { compileRules, converterFor, clock, features = defaultFeatures } = options;
   return {
     embedded: embeddedRules(options.validateMeta),
     validateName: dnsSubdomain,
@@ -78,6 +78,7 @@ export function customKindDeps(
     ...(features.enabled('CRDValidationRatcheting') ? {} : { ratcheting: 'off' as const }),
     ...(compileRules === undefined ? {} : { compileRules }),
     ...(converterFor === undefined ? {} : { converterFor }),
+    ...(clock === undefined ? {} : { clock }),
   };
 }
 

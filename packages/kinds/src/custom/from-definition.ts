@@ -1,4 +1,10 @@
-import { type ApiObject, apiVersionOf, cloneJson, jsonEqual } from '@wheelhouse/machinery';
+import {
+  type ApiObject,
+  apiVersionOf,
+  type Clock,
+  cloneJson,
+  jsonEqual,
+} from '@wheelhouse/machinery';
 import {
   type CustomDecoder,
   decodeCustom,
@@ -66,6 +72,8 @@ export interface CustomKindDeps {
   readonly compileRules?: RuleCompiler;
   /** `off`: a change may not keep values that break the schema; absent: it may. */
   readonly ratcheting?: 'off';
+  /** See `ObjectConverter.clock`. */
+  readonly clock?: Pick<Clock, 'monotonic'>;
   /** Converts objects when a definition names a webhook; absent: nothing does. */
   readonly converterFor?: (crd: Crd) => ObjectConverter;
 }
@@ -288,7 +296,8 @@ function hasRules(schema: Schema): boolean {
  */
 function converterOf(crd: Crd, deps: CustomKindDeps): ObjectConverter | undefined {
   if (crd.spec.conversion?.strategy === 'Webhook') return deps.converterFor?.(crd) ?? noConverter;
-  return hasOlderForms(crd) ? renaming : undefined;
+  if (!hasOlderForms(crd)) return undefined;
+  return deps.clock === undefined ? renaming : { ...renaming, clock: deps.clock };
 }
 
 /**

@@ -193,6 +193,7 @@ function createConversions(
     return {
       changes: 'members',
       nowMs: () => config.clock.monotonic(),
+      clock: config.clock,
       async convert(objects, apiVersion) {
         converter ??= load(crd);
         return (await converter).convert(objects, apiVersion);
@@ -222,6 +223,7 @@ export function followDefinitions(
     deps: customKindDeps(dialect, {
       compileRules: measuredRules(metrics.registry, config.clock),
       converterFor: createConversions(options),
+      clock: config.clock,
       features: config.featureGates ?? defaultGates,
     }),
     dialect,

@@ -12,6 +12,7 @@ import {
   asApiObject,
   itemAt,
   type MaybePromise,
+  paceFor,
   StatusError,
 } from '@wheelhouse/machinery';
 import { DecodeError, EmbeddedError } from '@wheelhouse/schema';
@@ -19,7 +20,16 @@ import { convertedStore, type Store, type StoredRecord } from '@wheelhouse/store
 import type { ResourceCache } from '../../watchcache/contract.ts';
 import { type Entry, makeEntry, withoutRevision } from '../../watchcache/entry.ts';
 import type { Target, WriteContext } from '../contract.ts';
-import { decodeEntry, encodeStored, entryOf, indexOf, isMixed, objectIn } from '../object-codec.ts';
+import {
+  decodedInSlices,
+  decodeEntry,
+  entryOf,
+  indexOf,
+  isMixed,
+  objectIn,
+  parsedAt,
+  storedAt,
+} from '../object-codec.ts';
 
 /** An object could not be converted to another version; the client receives the message (CRD-4). */
 export class ConversionFailure extends StatusError {
@@ -257,17 +267,30 @@ async function convertStep(
   { def, version, converter, apiVersion }: Converting,
   entries: readonly Entry[],
 ): Promise<readonly Entry[]> {
-  const objects = await converter.convert(entries.map(storedObject), apiVersion);
-  return objects.map((object, at) => {
-    prune(version, object);
+  const paceOf = ({ json }: Entry) => converter.clock && paceFor(converter.clock, json.length);
+  const before: ApiObject[] = [];
+  for (const entry of entries) {
+    const parsed = parsedAt(paceOf(entry), entry);
+    if (parsed instanceof Promise) await parsed;
+    before.push(storedObject(entry));
+  }
+  const objects = await converter.convert(before, apiVersion);
+  const forms: Entry[] = [];
+  for (const [at, object] of objects.entries()) {
     const entry = itemAt(entries, at);
+    const pace = paceOf(entry);
+    // Pruning is not divided.
+    if (pace !== undefined) await pace.pause();
+    prune(version, object);
     const { key, revision, createRevision } = entry;
     const index = { ...indexOf(version.form ?? def.storage, object), apiVersion };
-    const stored = encodeStored(object);
+    const encoded = storedAt(pace, object);
+    const stored = encoded instanceof Promise ? await encoded : encoded;
     // The entry of a dry run has no version.
-    if (revision === 0) return { ...entry, json: stored, index, memo: undefined };
-    return makeEntry({ key, stored, revision, createRevision, index });
-  });
+    if (revision === 0) forms.push({ ...entry, json: stored, index, memo: undefined });
+    else forms.push(makeEntry({ key, stored, revision, createRevision, index }));
+  }
+  return forms;
 }
 
 /**
@@ -295,8 +318,12 @@ export function shownObject(
   entry: Entry,
   age: AnswerAge = 'now',
 ): MaybePromise<ApiObject> {
-  if (def.behavior.converter === undefined) return objectIn(def, version, entry);
-  return andThen(entryIn(def, version, entry, age), decodeEntry);
+  const { converter } = def.behavior;
+  if (converter === undefined) return objectIn(def, version, entry);
+  const { clock } = converter;
+  return andThen(entryIn(def, version, entry, age), (form) =>
+    clock === undefined ? decodeEntry(form) : decodedInSlices(form, clock),
+  );
 }
 
 /**
