@@ -95,7 +95,7 @@ const quotasAndLimits: readonly StepCase[] = [
     }),
   },
   {
-    name: 'create a small Pod under a LimitRange of 28,000 bounds',
+    name: 'reject a small Pod under a LimitRange of 28,000 bounds',
     settleMs,
     make: (id) => ({
       before: [
@@ -103,8 +103,8 @@ const quotasAndLimits: readonly StepCase[] = [
           metadata: { name: `o${id}` },
           spec: {
             limits: ['min', 'max'].map((bound) => ({
-              type: bound === 'min' ? 'Container' : 'Pod',
-              [bound]: mapOf(14_000, (index) => [`example.com/r${index}`, '0']),
+              type: 'Pod',
+              [bound]: mapOf(14_000, (index) => [`example.com/r${index}`, '1']),
             })),
           },
         }),
@@ -119,6 +119,28 @@ const quotasAndLimits: readonly StepCase[] = [
 ];
 
 const nodesAndNamespaces: readonly StepCase[] = [
+  {
+    name: 'create a Pod of 7,000 containers in a namespace that warns of what is not restricted',
+    settleMs,
+    make: (id) => ({
+      before: [
+        post(namespaces, {
+          metadata: {
+            name: `o${id}`,
+            labels: {
+              'pod-security.svc.io/warn': 'restricted',
+              'pod-security.svc.io/audit': 'restricted',
+            },
+          },
+        }),
+      ],
+      request: post(`${namespaces}/o${id}/pods`, {
+        metadata: { name: 'p' },
+        spec: { containers: repeated(7_000, (index) => ({ name: `c${index}`, image: 'a' })) },
+      }),
+      after: [remove(`${namespaces}/o${id}/pods/p`), remove(`${namespaces}/o${id}`)],
+    }),
+  },
   {
     name: 'create a Pod of 9,000 Secrets on a node',
     settleMs,
@@ -154,7 +176,7 @@ const nodesAndNamespaces: readonly StepCase[] = [
     },
   },
   {
-    name: 'delete a PersistentVolumeClaim of 10,000 owners',
+    name: 'delete a PersistentVolumeClaim of 14,000 labels',
     settleMs,
     make: (id) => {
       const claims = `${namespace}/persistentvolumeclaims`;
@@ -163,12 +185,7 @@ const nodesAndNamespaces: readonly StepCase[] = [
           post(claims, {
             metadata: {
               name: `o${id}`,
-              ownerReferences: repeated(10_000, (index) => ({
-                apiVersion: 'v1',
-                kind: 'Secret',
-                name: `owner${index}`,
-                uid: `uid-${index}`,
-              })),
+              labels: mapOf(14_000, (index) => [`label-${index}`, 'a']),
             },
             spec: {
               accessModes: ['ReadWriteOnce'],
@@ -280,7 +297,7 @@ const maintained: readonly StepCase[] = [
           annotations: { 'svc.io/service-account.name': 'default' },
         },
         type: 'svc.io/service-account-token',
-        data: mapOf(Math.floor(16_000 * scale), (index) => [`k${index}`, 'YQ==']),
+        data: mapOf(Math.floor(16_000 * scale), (index) => [`key-${index}`, 'YQ==']),
       }),
       after: [remove(`${namespace}/secrets/o${id}`)],
     }),
@@ -360,7 +377,7 @@ const maintained: readonly StepCase[] = [
     }),
   },
   {
-    name: 'create a Lease of 10,000 owners',
+    name: 'create a Lease of 14,000 labels',
     settleMs,
     make: (id) => {
       const leases = '/apis/coordination.svc.io/v1/namespaces/svc-system/leases';
@@ -368,13 +385,10 @@ const maintained: readonly StepCase[] = [
         request: post(leases, {
           metadata: {
             name: `o${id}`,
-            labels: { 'apiserver.svc.io/identity': 'svc-apiserver' },
-            ownerReferences: repeated(10_000, (index) => ({
-              apiVersion: 'v1',
-              kind: 'Secret',
-              name: `owner${index}`,
-              uid: `uid-${index}`,
-            })),
+            labels: {
+              'apiserver.svc.io/identity': 'svc-apiserver',
+              ...mapOf(14_000, (index) => [`label-${index}`, 'a']),
+            },
           },
           spec: { holderIdentity: 'a' },
         }),
@@ -471,17 +485,21 @@ const bootstrap: StepCase = {
     const base64 = (text: string) => Buffer.from(text).toString('base64');
     const tokens = repeated(20, (index) => `t${String(index).padStart(5, '0')}`);
     return {
-      before: tokens.map((token) =>
+      // The policy of the preparations allows these keys only in updates.
+      before: tokens.flatMap((token) => [
         post(`${system}/secrets`, {
           metadata: { name: `bootstrap-token-${token}` },
           type: 'bootstrap.svc.io/token',
+          data: { key: base64('') },
+        }),
+        merge(`${system}/secrets/bootstrap-token-${token}`, {
           data: {
             'token-id': base64(token),
             'token-secret': base64('0123456789abcdef'),
             'usage-bootstrap-signing': base64('true'),
           },
         }),
-      ),
+      ]),
       request: post(info, {
         metadata: { name: 'cluster-info' },
         data: { kubeconfig: 'a'.repeat(900_000), id },

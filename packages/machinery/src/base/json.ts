@@ -214,7 +214,8 @@ export class Stride {
     }
     const weight = this.#heavy.has(value) ? lightMax + 1 : weigh(value, 0, this.#heavy);
     if (weight > lightMax) {
-      this.#left -= 1;
+      // Weighing an object of many members takes as long as listing them, so pause before that.
+      this.#left = Array.isArray(value) ? this.#left - 1 : 0;
       return 'heavy';
     }
     this.#left -= weight;
@@ -245,8 +246,8 @@ function* copySteps(value: JsonValue, stride: Stride): Generator<void, JsonValue
     const list: JsonArray = [];
     for (const item of value) {
       const weight = stride.weigh(item);
-      list.push(weight === 'light' ? cloneJson(item) : yield* copySteps(item, stride));
       if (stride.isOver) yield;
+      list.push(weight === 'light' ? cloneJson(item) : yield* copySteps(item, stride));
     }
     return list;
   }
@@ -260,9 +261,9 @@ function* copySteps(value: JsonValue, stride: Stride): Generator<void, JsonValue
     const part = value[name];
     if (part === undefined) continue;
     const weight = stride.weigh(part);
+    if (stride.isOver) yield;
     const partCopy = weight === 'light' ? cloneJson(part) : yield* copySteps(part, stride);
     setMember(copy, name, partCopy);
-    if (stride.isOver) yield;
   }
   return copy;
 }
@@ -335,6 +336,8 @@ function* membersEqualSteps(
     if (!isSame) return false;
     count += 1;
   }
+  // Listing thousands of members takes milliseconds.
+  if (count > lightMax) yield;
   for (const name in right) if (right[name] !== undefined && name !== ignored) count -= 1;
   return count === 0;
 }
