@@ -163,7 +163,7 @@ const nodesAndNamespaces: readonly StepCase[] = [
     name: 'delete a namespace with 50,000 finalizers in it',
     settleMs: 1_500,
     make: (id) => {
-      const held = `${namespaces}/o${id}/configmaps/held`;
+      const holding = `${namespaces}/o${id}/configmaps/held`;
       const finalizers = repeated(50_000, (index) => `a.io/f${index}`);
       return {
         before: [
@@ -171,7 +171,7 @@ const nodesAndNamespaces: readonly StepCase[] = [
           post(`${namespaces}/o${id}/configmaps`, { metadata: { name: 'held', finalizers } }),
         ],
         request: { method: 'DELETE', path: `${namespaces}/o${id}` },
-        after: [merge(held, { metadata: { finalizers: null } })],
+        after: [merge(holding, { metadata: { finalizers: null } })],
       };
     },
   },

@@ -127,68 +127,91 @@ export interface Followed<T> {
   close(): void;
 }
 
-/** Follows a kind in its watch cache. */
-export function followed<T>(options: {
-  readonly caches: CachePool;
+interface Reading<T> {
   readonly clock: Pick<Clock, 'monotonic'>;
-  readonly def: ResourceDef;
   /** Derives the values of an object, in steps. */
   readonly read: (object: ApiObject) => Iterator<void, readonly T[]>;
-}): Followed<T> {
-  const { clock } = options;
-  const entries = new Map<string, Entry>();
-  const partByEntry = new WeakMap<Entry, readonly T[]>();
-  let all: readonly T[] | undefined;
-  let reading: Promise<readonly T[]> | undefined;
-  let isReady = false;
-  let isClosed = false;
-  let subscription: { close(): void } | undefined;
-  const partOf = (entry: Entry): readonly T[] => {
-    const cached = partByEntry.get(entry);
-    if (cached !== undefined) return cached;
-    const part = runInOnePiece(options.read(decodeEntry(entry)));
-    partByEntry.set(entry, part);
-    return part;
-  };
-  const largeOnes = () =>
-    [...entries.values()].filter(
-      (entry) => entry.json.length >= pacedBytesMin && !partByEntry.has(entry),
+}
+
+/** The current entries of a kind, and the values that are derived from each of them once. */
+class DerivedValues<T> {
+  readonly #options: Reading<T>;
+  readonly #entries = new Map<string, Entry>();
+  readonly #parts = new WeakMap<Entry, readonly T[]>();
+  #all: readonly T[] | undefined;
+  #reading: Promise<readonly T[]> | undefined;
+
+  constructor(options: Reading<T>) {
+    this.#options = options;
+  }
+
+  set(key: string, entry: Entry | undefined): void {
+    this.#all = undefined;
+    if (entry === undefined) this.#entries.delete(key);
+    else this.#entries.set(key, entry);
+  }
+
+  /** See `Followed.current`. */
+  current(): MaybePromise<readonly T[]> {
+    if (this.#all !== undefined) return this.#all;
+    if (this.#unreadLarge().length === 0) return this.#readAll();
+    this.#reading ??= this.#readInSlices().finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+
+  #unreadLarge(): readonly Entry[] {
+    return [...this.#entries.values()].filter(
+      (entry) => entry.json.length >= pacedBytesMin && !this.#parts.has(entry),
     );
-  const readAll = (): readonly T[] => {
-    all ??= [...entries.values()]
-      .sort((left, right) => (left.index.name < right.index.name ? -1 : 1))
-      .flatMap(partOf);
-    return all;
-  };
+  }
+
   /** Reads the large objects, and those that arrive meanwhile, and then the others. */
-  const readInSlices = async (): Promise<readonly T[]> => {
-    for (let large = largeOnes(); large.length > 0; large = largeOnes()) {
+  async #readInSlices(): Promise<readonly T[]> {
+    const { clock, read } = this.#options;
+    for (let large = this.#unreadLarge(); large.length > 0; large = this.#unreadLarge()) {
       for (const entry of large) {
         const pace = paceFor(clock, entry.json.length);
         const object = await decodedAt(pace, entry);
-        partByEntry.set(entry, await runAtPace(options.read(object), pace));
+        this.#parts.set(entry, await runAtPace(read(object), pace));
       }
     }
-    return readAll();
-  };
-  const ready = follow(options.caches.of(options.def), (key, current) => {
-    all = undefined;
-    if (current === undefined) entries.delete(key);
-    else entries.set(key, current);
-  }).then((handle) => {
+    return this.#readAll();
+  }
+
+  #readAll(): readonly T[] {
+    this.#all ??= [...this.#entries.values()]
+      .sort((left, right) => (left.index.name < right.index.name ? -1 : 1))
+      .flatMap((entry) => this.#partOf(entry));
+    return this.#all;
+  }
+
+  #partOf(entry: Entry): readonly T[] {
+    const cached = this.#parts.get(entry);
+    if (cached !== undefined) return cached;
+    const part = runInOnePiece(this.#options.read(decodeEntry(entry)));
+    this.#parts.set(entry, part);
+    return part;
+  }
+}
+
+/** Follows a kind in its watch cache. */
+export function followed<T>(
+  options: Reading<T> & { readonly caches: CachePool; readonly def: ResourceDef },
+): Followed<T> {
+  const values = new DerivedValues(options);
+  let isReady = false;
+  let isClosed = false;
+  let subscription: { close(): void } | undefined;
+  const onEntry = (key: string, current: Entry | undefined) => values.set(key, current);
+  const ready = follow(options.caches.of(options.def), onEntry).then((handle) => {
     isReady = true;
     subscription = handle;
     if (isClosed) handle.close();
   });
   return {
-    current() {
-      if (all !== undefined) return all;
-      if (largeOnes().length === 0) return readAll();
-      reading ??= readInSlices().finally(() => {
-        reading = undefined;
-      });
-      return reading;
-    },
+    current: () => values.current(),
     ready,
     get isReady() {
       return isReady;

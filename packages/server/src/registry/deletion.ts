@@ -158,9 +158,12 @@ function finalizersFor(finalizers: readonly string[], plan: DeletePlan): readonl
 
 /** Sets the finalizers; the same set keeps its order. */
 function setFinalizers(object: ApiObject, finalizers: readonly string[]): void {
-  const before = new Set(object.metadata.finalizers);
-  const after = new Set(finalizers);
-  if (before.size === after.size && finalizers.every((finalizer) => before.has(finalizer))) return;
+  const before = object.metadata.finalizers ?? [];
+  // The others are the same, and may be thousands.
+  const isSame = [orphanFinalizer, foregroundFinalizer].every(
+    (name) => before.includes(name) === finalizers.includes(name),
+  );
+  if (isSame) return;
   if (finalizers.length === 0) delete object.metadata.finalizers;
   else object.metadata.finalizers = [...finalizers];
 }
