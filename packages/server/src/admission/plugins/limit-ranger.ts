@@ -232,13 +232,13 @@ function podProblems({ spec }: Stored<Pod>): ProblemsIn {
 }
 
 function* askedByEach(spec: Stored<PodSpec> | undefined): Generator<void, readonly Asked[]> {
-  const asked: Asked[] = [];
+  const amounts: Asked[] = [];
   for (const container of [...(spec?.containers ?? []), ...(spec?.initContainers ?? [])]) {
     yield;
     const amountsIn = (member: string) => amountsOfSteps(objectAt(container, 'resources', member));
-    asked.push({ requests: yield* amountsIn('requests'), limits: yield* amountsIn('limits') });
+    amounts.push({ requests: yield* amountsIn('requests'), limits: yield* amountsIn('limits') });
   }
-  return asked;
+  return amounts;
 }
 
 type Rule = (compared: Compared, bound: Quantity) => string | undefined;
