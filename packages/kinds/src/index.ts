@@ -162,6 +162,7 @@ export {
   apiVersionIn,
   type CatalogueSnapshot,
   type ColumnDef,
+  type Findings,
   fromStorage,
   type MaybeSteps,
   type ResourceDef,

@@ -6,6 +6,7 @@ import {
   type JsonObject,
   type JsonPathBudget,
   type MaybePromise,
+  type MaybeSteps,
   type MetadataPass,
   type MetaRules,
   type ObjectMeta,
@@ -13,6 +14,8 @@ import {
 } from '@wheelhouse/machinery';
 import type { CustomDecoder, Schema } from '@wheelhouse/schema';
 import type { KindBehavior, ScalePaths } from './kind-behavior.ts';
+
+export type { MaybeSteps } from '@wheelhouse/machinery';
 
 /**
  * The definition of a kind. Discovery, OpenAPI, tables, encodings, storage, and the contract test
@@ -180,12 +183,6 @@ export interface StrategyContext {
   /** The version of the request, by whose schema custom kinds validate. */
   readonly version?: string;
 }
-
-/**
- * A result, or a generator of it for work that takes long for a large object, so that the caller
- * can pause between its steps (TRUST-2).
- */
-export type MaybeSteps<Result> = Result | Generator<void, Result>;
 
 /** The errors that a kind's rules find. `foundErrors` finds them in one piece. */
 export type Findings = MaybeSteps<readonly FieldError[]>;

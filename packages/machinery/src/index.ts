@@ -106,10 +106,15 @@ export {
   appendAll,
   firstByName,
   firstIndex,
+  flatMapSteps,
   itemAt,
+  joined,
   largest,
+  type MaybeSteps,
   repeats,
+  seenBefore,
   smallest,
+  someSteps,
   sortSteps,
 } from './base/lists.ts';
 export { type LogFields, type Logger, silentLogger } from './base/log.ts';
@@ -188,6 +193,7 @@ export {
   pairWarningsMax,
   shownPathMax,
   shownTextMax,
+  shownValueMax,
   truncateText,
 } from './meta/answer-bounds.ts';
 export {
@@ -279,6 +285,7 @@ export {
   wildcardSubdomain,
 } from './meta/names.ts';
 export {
+  annotationErrorSteps,
   asPrefix,
   dedupOwnerReferences,
   foregroundFinalizer,
@@ -290,7 +297,9 @@ export {
   validateFieldManager,
   validateLabels,
   validateObjectMeta,
+  validateObjectMetaSteps,
   validateObjectMetaUpdate,
+  validateObjectMetaUpdateSteps,
 } from './meta/object-meta.ts';
 export {
   descriptionOf,

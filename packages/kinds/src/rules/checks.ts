@@ -2,6 +2,7 @@ import {
   appendAll,
   duplicate,
   type FieldError,
+  flatMapSteps,
   goItems,
   goQuoted,
   invalid,
@@ -10,6 +11,7 @@ import {
   isObject,
   type JsonObject,
   type JsonValue,
+  joined,
   jsonEqual,
   notSupported,
   parseQuantity,
@@ -18,11 +20,14 @@ import {
   ruleErrors,
   runInOnePiece,
   Stride,
+  seenBefore,
   tooLong,
 } from '@wheelhouse/machinery';
 import { textAt } from '../cells.ts';
 import type { Condition } from '../gen/types/meta/v1.ts';
-import type { Findings, MaybeSteps, Stored } from '../resource-def.ts';
+import type { Findings, Stored } from '../resource-def.ts';
+
+export { flatMapSteps, someSteps } from '@wheelhouse/machinery';
 
 /** Checks that many kinds share. */
 
@@ -255,10 +260,8 @@ export function immutable(
  * Repeats errors. kube-apiserver validates a changed object of many kinds twice, on its own and as
  * part of the change; messages omit the duplicates, but the causes of a 422 contain them.
  */
-export const reportedTwice = (errors: readonly FieldError[]): FieldError[] => [
-  ...errors,
-  ...errors,
-];
+export const reportedTwice = (errors: readonly FieldError[]): FieldError[] =>
+  joined(errors, errors);
 
 const int64DigitsMax = 19;
 
@@ -314,6 +317,27 @@ export function goList(type: string, values: readonly string[] | undefined): str
   return `[]${type}{${goItems(values, goQuoted)}}`;
 }
 
+/** Rejects each text of a list that equals an earlier one, in steps (TRUST-2). */
+export function duplicateErrors(
+  texts: readonly string[],
+  field: string,
+): Generator<void, FieldError[]> {
+  const isRepeated = seenBefore();
+  return flatMapSteps(texts, (text, index) =>
+    isRepeated(text) ? [duplicate(`${field}[${index}]`, text)] : [],
+  );
+}
+
+/** The parts of a text between separators, one at a time: splitting a long text takes long. */
+export function* partsOf(text: string, separator: string): Generator<string> {
+  let from = 0;
+  for (let end = text.indexOf(separator); end >= 0; end = text.indexOf(separator, from)) {
+    yield text.slice(from, end);
+    from = end + separator.length;
+  }
+  yield text.slice(from);
+}
+
 /** The errors that a kind's rules find, in one piece. */
 export function foundErrors(findings: Findings | undefined): readonly FieldError[] {
   return runInOnePiece(errorSteps(findings));
@@ -327,59 +351,11 @@ export function* errorSteps(
   return 'next' in findings ? yield* findings : findings;
 }
 
-/** Number of items that one step validates. */
-const itemsPerStep = 100;
-
 /** Number of items that one step validates if each contains an expression to compile. */
 export const expressionsPerStep = 1;
 
 /** Number of items that one step validates if each may contain a selector of 1,000 values. */
 export const selectorsPerStep = 1;
-
-/**
- * Whether an item of a list has a property, in steps (TRUST-2).
- * @param has may itself take steps
- * @param options.perStep items that one step looks at
- */
-export function* someSteps<Item>(
-  list: Iterable<Item>,
-  has: (item: Item) => boolean | Generator<void, boolean>,
-  { perStep = itemsPerStep } = {},
-): Generator<void, boolean> {
-  let count = 0;
-  for (const item of list) {
-    count += 1;
-    if (count % perStep === 0) yield;
-    const found = has(item);
-    if (typeof found === 'boolean' ? found : yield* found) return true;
-  }
-  return false;
-}
-
-/**
- * The results of a function for each item of a list, in steps (TRUST-2).
- * @param resultsOf may itself take steps
- * @param perStep items that one step handles
- */
-export function* flatMapSteps<Item, Result>(
-  list: Iterable<Item>,
-  resultsOf: (item: Item, index: number) => MaybeSteps<readonly Result[]>,
-  perStep = itemsPerStep,
-): Generator<void, Result[]> {
-  const results: Result[] = [];
-  let index = 0;
-  for (const item of list) {
-    if (index % perStep === perStep - 1) yield;
-    const itemResults = resultsOf(item, index);
-    index += 1;
-    if ('next' in itemResults) {
-      appendAll(results, yield* itemResults);
-      // The item's own lists may all be shorter than a step.
-      yield;
-    } else appendAll(results, itemResults);
-  }
-  return results;
-}
 
 /** Validates how long a requested token of a service account is valid, in seconds. */
 export function tokenLifetimeErrors(field: string, seconds: number | bigint): FieldError[] {

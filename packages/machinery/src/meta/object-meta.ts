@@ -1,4 +1,6 @@
-import { appendAll } from '../base/lists.ts';
+import { type JsonValue, textOf } from '../base/json.ts';
+import { appendAll, flatMapSteps } from '../base/lists.ts';
+import { runInOnePiece } from '../base/work.ts';
 import {
   type FieldError,
   forbiddenField,
@@ -24,15 +26,15 @@ import {
 } from './types.ts';
 
 /** Validates owner references: each is complete, and at most one is the controller (META-7). */
-function validateOwnerReferences(
-  references: readonly OwnerReference[],
-  path: string,
-): FieldError[] {
-  const errors: FieldError[] = [];
+const validateOwnerReferences = (references: readonly OwnerReference[], path: string) =>
+  references.flatMap(ownerRule(references, path));
+
+/** Returns a function that validates each reference in turn. */
+function ownerRule(references: readonly OwnerReference[], path: string) {
   let controller = '';
-  for (const reference of references) {
-    appendAll(errors, validateReference(reference, path));
-    if (reference.controller !== true) continue;
+  return (reference: OwnerReference): FieldError[] => {
+    const errors = validateReference(reference, path);
+    if (reference.controller !== true) return errors;
     const name = `${reference.kind ?? ''}/${reference.name ?? ''}`;
     if (controller === '') controller = name;
     else {
@@ -42,8 +44,8 @@ function validateOwnerReferences(
       const show = () => `[]v1.OwnerReference{${goItems(references, goReference)}}`;
       errors.push(invalidGo(path, show, why));
     }
-  }
-  return errors;
+    return errors;
+  };
 }
 
 function validateReference(reference: OwnerReference, path: string): FieldError[] {
@@ -171,7 +173,18 @@ export const orphanFinalizer = 'orphan';
 export const foregroundFinalizer = 'foregroundDeletion';
 
 /** Validates the metadata of a new object (META-1, META-3, META-7). */
-export function validateObjectMeta(meta: ObjectMeta, rules: MetaRules): FieldError[] {
+export const validateObjectMeta = (meta: ObjectMeta, rules: MetaRules): FieldError[] =>
+  newMetaErrors(meta, rules, partErrors(meta, rules));
+
+/** Does the work of `validateObjectMeta` in steps, for metadata that may be large (TRUST-2). */
+export function* validateObjectMetaSteps(
+  meta: ObjectMeta,
+  rules: MetaRules,
+): Generator<void, FieldError[]> {
+  return newMetaErrors(meta, rules, yield* partErrorSteps(meta, rules));
+}
+
+function newMetaErrors(meta: ObjectMeta, rules: MetaRules, parts: PartErrors): FieldError[] {
   const { validateName, validatePrefix = asPrefix(validateName), path } = rules;
   const name = meta.name ?? '';
   return [
@@ -183,9 +196,51 @@ export function validateObjectMeta(meta: ObjectMeta, rules: MetaRules): FieldErr
     ...((meta.generation ?? 0) >= 0
       ? none
       : [invalid(`${path}.generation`, meta.generation, 'must be greater than or equal to 0')]),
-    ...validateShared(meta, path),
-    ...validateFinalizers(meta.finalizers ?? [], rules),
+    ...parts.shared,
+    ...parts.finalizers,
+    ...parts.plainFinalizers,
   ];
+}
+
+/** The errors of the members of metadata that may have many items. */
+interface PartErrors {
+  /** Of labels, annotations, owner references, and managed fields. */
+  readonly shared: readonly FieldError[];
+  readonly finalizers: readonly FieldError[];
+  /** Of finalizers without a domain. */
+  readonly plainFinalizers: readonly FieldError[];
+}
+
+function partErrors(meta: ObjectMeta, rules: MetaRules): PartErrors {
+  const finalizers = meta.finalizers ?? [];
+  return {
+    shared: validateShared(meta, rules.path),
+    finalizers: finalizers.length === 0 ? none : validateFinalizers(finalizers, rules),
+    plainFinalizers: finalizers.length === 0 ? none : finalizers.flatMap(plainFinalizer(rules)),
+  };
+}
+
+/** Returns the same as `partErrors`. */
+function* partErrorSteps(meta: ObjectMeta, rules: MetaRules): Generator<void, PartErrors> {
+  const { path } = rules;
+  const finalizers = meta.finalizers ?? [];
+  const { labels = {}, annotations = {}, ownerReferences = [], managedFields = [] } = meta;
+  return {
+    shared: [
+      ...(yield* flatMapSteps(Object.keys(labels).sort(), labelRule(labels, `${path}.labels`))),
+      ...(yield* annotationErrorSteps(annotations, `${path}.annotations`)),
+      ...(yield* flatMapSteps(
+        ownerReferences,
+        ownerRule(ownerReferences, `${path}.ownerReferences`),
+      )),
+      ...(yield* flatMapSteps(managedFields, entryRule(`${path}.managedFields`))),
+    ],
+    finalizers: [
+      ...(yield* flatMapSteps(finalizers, finalizerRule(path))),
+      ...contradictingFinalizers(finalizers, path),
+    ],
+    plainFinalizers: yield* flatMapSteps(finalizers, plainFinalizer(rules)),
+  };
 }
 
 function prefixErrors(
@@ -231,13 +286,13 @@ function validateShared(meta: ObjectMeta, path: string): FieldError[] {
 /** Validates labels. Errors name the map, not the label, as in kube-apiserver. */
 export function validateLabels(labels: ObjectMeta['labels'], path: string): FieldError[] {
   if (labels === undefined || areValidLabels(labels)) return none;
-  return Object.keys(labels)
-    .sort()
-    .flatMap((key) => [
-      ...ruleErrors(path, key, qualifiedName),
-      ...ruleErrors(path, labels[key] ?? '', labelValue),
-    ]);
+  return Object.keys(labels).sort().flatMap(labelRule(labels, path));
 }
+
+const labelRule = (labels: Readonly<Record<string, string>>, path: string) => (key: string) => [
+  ...ruleErrors(path, key, qualifiedName),
+  ...ruleErrors(path, labels[key] ?? '', labelValue),
+];
 
 function areValidLabels(labels: Readonly<Record<string, string>>): boolean {
   for (const key in labels) {
@@ -251,46 +306,54 @@ function areValidLabels(labels: Readonly<Record<string, string>>): boolean {
  * KiB in total (META-3).
  */
 export function validateAnnotations(
-  annotations: ObjectMeta['annotations'],
+  annotations: Annotations | undefined,
   path: string,
 ): FieldError[] {
-  if (annotations === undefined) return [];
-  const keys = Object.keys(annotations);
-  const errors = [...keys]
-    .sort()
-    .flatMap((key) =>
-      qualifiedName(key.toLowerCase()).map((message) => invalid(path, key, message)),
-    );
+  return annotations === undefined ? [] : runInOnePiece(annotationErrorSteps(annotations, path));
+}
+
+/** A map of texts. */
+type Annotations = Readonly<Record<string, JsonValue | undefined>>;
+
+/** Does the work of `validateAnnotations` in steps (TRUST-2). */
+export function* annotationErrorSteps(
+  annotations: Annotations,
+  path: string,
+): Generator<void, FieldError[]> {
   let bytes = 0;
-  for (const key of keys) {
-    bytes += Buffer.byteLength(key) + Buffer.byteLength(annotations[key] ?? '');
-  }
-  return bytes > annotationsBytesMax ? [...errors, tooLong(path, annotationsBytesMax)] : errors;
+  const errors = yield* flatMapSteps(Object.keys(annotations).sort(), (key) => {
+    bytes += Buffer.byteLength(key) + Buffer.byteLength(textOf(annotations[key]));
+    return qualifiedName(key.toLowerCase()).map((message) => invalid(path, key, message));
+  });
+  if (bytes > annotationsBytesMax) errors.push(tooLong(path, annotationsBytesMax));
+  return errors;
 }
 
-function validateFinalizers(finalizers: readonly string[], rules: MetaRules): FieldError[] {
-  if (finalizers.length === 0) return none;
-  const path = `${rules.path}.finalizers`;
-  const errors = finalizers.flatMap((name) => ruleErrors(path, name, qualifiedName));
-  if (finalizers.includes(orphanFinalizer) && finalizers.includes(foregroundFinalizer)) {
-    const why = `finalizer ${orphanFinalizer} and ${foregroundFinalizer} cannot be both set`;
-    errors.push(invalidGo(path, () => goStringList(finalizers), why));
+const validateFinalizers = (finalizers: readonly string[], { path }: MetaRules): FieldError[] => [
+  ...finalizers.flatMap(finalizerRule(path)),
+  ...contradictingFinalizers(finalizers, path),
+];
+
+const finalizerRule = (path: string) => (name: string) =>
+  ruleErrors(`${path}.finalizers`, name, qualifiedName);
+
+function contradictingFinalizers(finalizers: readonly string[], path: string): FieldError[] {
+  if (!finalizers.includes(orphanFinalizer) || !finalizers.includes(foregroundFinalizer)) {
+    return none;
   }
-  return [...errors, ...plainFinalizers(finalizers, rules)];
+  const why = `finalizer ${orphanFinalizer} and ${foregroundFinalizer} cannot be both set`;
+  return [invalidGo(`${path}.finalizers`, () => goStringList(finalizers), why)];
 }
 
-function plainFinalizers(
-  finalizers: readonly string[],
-  { path, standardFinalizers }: MetaRules,
-): FieldError[] {
-  if (standardFinalizers === undefined) return [];
-  const why = 'name is neither a standard finalizer name nor is it fully qualified';
-  return finalizers.flatMap((name, index) =>
-    name.includes('/') || standardFinalizers.has(name)
-      ? []
-      : [invalid(`${path}.finalizers[${index}]`, name, why)],
-  );
-}
+const plainWhy = 'name is neither a standard finalizer name nor is it fully qualified';
+
+/** Returns a function that rejects a finalizer without a domain unless it is a standard one. */
+const plainFinalizer =
+  ({ path, standardFinalizers }: MetaRules) =>
+  (name: string, index: number): FieldError[] =>
+    standardFinalizers === undefined || name.includes('/') || standardFinalizers.has(name)
+      ? none
+      : [invalid(`${path}.finalizers[${index}]`, name, plainWhy)];
 
 function goStringList(values: readonly string[]): string {
   return `[]string{${goItems(values, (value) => JSON.stringify(value))}}`;
@@ -311,8 +374,12 @@ function isValidEntry({
 }
 
 function validateManagedFields(entries: readonly ManagedFieldsEntry[], path: string): FieldError[] {
-  if (entries.every(isValidEntry)) return none;
-  return entries.flatMap((entry, index) => {
+  return entries.every(isValidEntry) ? none : entries.flatMap(entryRule(path));
+}
+
+/** Returns a function that validates each entry. */
+function entryRule(path: string) {
+  return (entry: ManagedFieldsEntry, index: number): FieldError[] => {
     const at = `${path}[${index}]`;
     const errors: FieldError[] = [];
     const { operation, fieldsType, subresource = '' } = entry;
@@ -327,7 +394,7 @@ function validateManagedFields(entries: readonly ManagedFieldsEntry[], path: str
       errors.push(tooLong(`${at}.subresource`, subresourceBytesMax));
     }
     return errors;
-  });
+  };
 }
 
 const fixedTexts = ['name', 'namespace', 'uid'] as const;
@@ -338,16 +405,30 @@ const fixedTimes = ['creationTimestamp', 'deletionTimestamp'] as const;
  * may have become stricter since; immutable fields; and no new finalizers after the start of
  * deletion (META-2, META-4, META-5).
  */
-export function validateObjectMetaUpdate(
+export const validateObjectMetaUpdate = (
   meta: ObjectMeta,
   old: ObjectMeta,
   rules: MetaRules,
+): FieldError[] => changedMetaErrors(meta, old, { rules, parts: partErrors(meta, rules) });
+
+/** Does the work of `validateObjectMetaUpdate` in steps, for metadata that may be large (TRUST-2). */
+export function* validateObjectMetaUpdateSteps(
+  meta: ObjectMeta,
+  old: ObjectMeta,
+  rules: MetaRules,
+): Generator<void, FieldError[]> {
+  const parts = yield* partErrorSteps(meta, rules);
+  yield;
+  return changedMetaErrors(meta, old, { rules, parts });
+}
+
+function changedMetaErrors(
+  meta: ObjectMeta,
+  old: ObjectMeta,
+  { rules, parts }: { readonly rules: MetaRules; readonly parts: PartErrors },
 ): FieldError[] {
   const { path } = rules;
-  const shared = validateShared(meta, path);
-  const finalizers = meta.finalizers ?? [];
-  const { standardFinalizers: _own, ...general } = rules;
-  const plain = plainFinalizers(finalizers, rules);
+  const { shared, finalizers, plainFinalizers: plain } = parts;
   const prefixAsSegment = prefixErrors(meta, asPrefix(pathSegment), path);
   const prefixAsName = prefixErrors(meta, asPrefix(rules.validateName), path);
   const lists = [
@@ -355,7 +436,7 @@ export function validateObjectMetaUpdate(
     prefixAsName,
     validateNamespace(meta, rules),
     shared,
-    validateFinalizers(finalizers, general),
+    finalizers,
     validateNoNewFinalizers(meta, old, path),
     validateFixed(meta, old, path),
     validateGrace(meta, old, path),

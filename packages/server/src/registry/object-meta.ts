@@ -1,4 +1,10 @@
-import type { KindBehavior, ResourceDef, Strategy, StrategyContext } from '@wheelhouse/kinds';
+import type {
+  Findings,
+  KindBehavior,
+  ResourceDef,
+  Strategy,
+  StrategyContext,
+} from '@wheelhouse/kinds';
 import {
   type ApiObject,
   andThen,
@@ -24,7 +30,9 @@ import {
   type StatusError,
   uint64Max,
   validateObjectMeta,
+  validateObjectMetaSteps,
   validateObjectMetaUpdate,
+  validateObjectMetaUpdateSteps,
 } from '@wheelhouse/machinery';
 import { parseResourceVersion, type Store, shownKey } from '@wheelhouse/store';
 import type { Target } from './contract.ts';
@@ -282,16 +290,23 @@ export function validateObject(
     found ??= metadataErrors(target, context, change);
     return found;
   };
-  const findings =
+  const rules = (): Findings =>
     old === undefined
       ? (strategy.validateCreate?.(context, object, metadata) ?? [])
       : (strategy.validateUpdate?.(context, object, old, metadata) ?? []);
+  function* afterMetadata(): Generator<void, readonly FieldError[]> {
+    found = yield* metadataErrorSteps(target, context, change);
+    yield;
+    const findings = rules();
+    return 'next' in findings ? yield* findings : findings;
+  }
+  const findings = pace === undefined ? rules() : afterMetadata();
   const own = 'next' in findings ? inSteps(findings, { pace, clock }) : findings;
   const refuse = (errors: readonly FieldError[]) => {
     if (old === undefined && strategy.reportsMetadataLast === true) {
       refuseInvalid(target, object, errors);
     }
-    refuseInvalid(target, object, [...metadata(), ...errors]);
+    refuseInvalid(target, object, metadata().concat(errors));
   };
   return andThen(own, refuse);
 }
@@ -315,13 +330,27 @@ function metadataErrors(
   context: StrategyContext,
   { object, old }: Change,
 ): readonly FieldError[] {
-  if (old === undefined) {
-    const names = def.strategy.nameRules?.(object);
-    return validateObjectMeta(object.metadata, { ...metaRules(def, ''), ...names });
-  }
-  const rules = metaRules(def, context.subresource);
-  return validateObjectMetaUpdate(object.metadata, old.metadata, rules);
+  return old === undefined
+    ? validateObjectMeta(object.metadata, newMetaRules(def, object))
+    : validateObjectMetaUpdate(object.metadata, old.metadata, metaRules(def, context.subresource));
 }
+
+/** The same in steps, for a large object (TRUST-2). */
+function metadataErrorSteps(
+  { def }: Target,
+  context: StrategyContext,
+  { object, old }: Change,
+): Generator<void, readonly FieldError[]> {
+  const { metadata } = object;
+  return old === undefined
+    ? validateObjectMetaSteps(metadata, newMetaRules(def, object))
+    : validateObjectMetaUpdateSteps(metadata, old.metadata, metaRules(def, context.subresource));
+}
+
+const newMetaRules = (def: ResourceDef, object: ApiObject): MetaRules => ({
+  ...metaRules(def, ''),
+  ...def.strategy.nameRules?.(object),
+});
 
 function refuseInvalid({ def }: Target, object: ApiObject, errors: readonly FieldError[]): void {
   if (errors.length === 0) return;

@@ -210,6 +210,37 @@ describe('the steps of a write', () => {
     expect(await pausesWith(50)).toBe((await pausesWith(0)) + 50);
   });
 
+  test('TRUST-2: validating the metadata of a large object pauses', async () => {
+    const { registry, target } = scene;
+    await create();
+    for (const operation of ['create', 'update'] as const) {
+      let pauses = 0;
+      const pause = async () => {
+        pauses += 1;
+      };
+      const object = deployment();
+      const name = operation === 'create' ? 'wide' : 'web';
+      const finalizers = Array.from({ length: 2_000 }, (_, index) => `-${index}`);
+      object.metadata = { ...object.metadata, name, finalizers };
+      const paced = { ...context, pace: { over: true, pause } };
+      const plan =
+        operation === 'create'
+          ? ({ operation, target: { ...target, name: '' }, context: paced, object } as const)
+          : ({
+              operation,
+              target,
+              context: paced,
+              source: 'body',
+              transform: () => object,
+              onAbsent: 'refuse',
+            } as const);
+      await expect(write(registry, plan)).rejects.toThrow(
+        /metadata\.finalizers: .* more errors\]$/,
+      );
+      expect(pauses).toBeGreaterThan(40);
+    }
+  });
+
   test('a PUT', async () => {
     await create();
     steps = [];
