@@ -5,6 +5,7 @@ import { historiesPart } from './histories/histories.ts';
 import { identityPart } from './identity.ts';
 import type { SiegePart } from './part.ts';
 import { protocolsPart } from './protocols.ts';
+import { rulesPart } from './rules.ts';
 import { simulationPart } from './simulation/simulation-part.ts';
 import { soakPart } from './soak/soak.ts';
 import { stepsPart } from './steps.ts';
@@ -19,5 +20,6 @@ export const siegeParts: readonly SiegePart[] = [
   historiesPart,
   exhaustionPart,
   stepsPart,
+  rulesPart,
   soakPart,
 ];

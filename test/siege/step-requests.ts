@@ -3,6 +3,7 @@ import {
   encodeCbor,
   encodeEnvelope,
   encodeYaml,
+  objectMembersMax,
   yamlBodyLimits,
 } from '@wheelhouse/codec';
 import { builtinKinds, type ResourceDef, type VersionDef } from '@wheelhouse/kinds';
@@ -148,7 +149,7 @@ const encodings: Readonly<Record<string, (object: JsonObject, kind: string) => B
 };
 
 /** The object with its wide parts reduced to what a body of that type may contain. */
-function fitting(object: JsonObject, type: string, scale = 1): JsonObject {
+export function fitting(object: JsonObject, type: string, scale = 1): JsonObject {
   const values = (type === 'application/yaml' ? yamlValues : bodyValues) * scale;
   const text = JSON.stringify(object);
   const share = Math.min(1, values / countOf(text), (bodyBytes * scale) / text.length);
@@ -159,7 +160,7 @@ function fitting(object: JsonObject, type: string, scale = 1): JsonObject {
     if (Array.isArray(value)) return value.slice(0, wide(value.length)).map(cut);
     if (!isObject(value)) return value ?? null;
     const members = Object.entries(value);
-    const kept = members.slice(0, wide(members.length));
+    const kept = members.slice(0, Math.min(objectMembersMax, wide(members.length)));
     return Object.fromEntries(kept.map(([name, member]) => [name, cut(member)]));
   };
   return cut(object) as JsonObject;
@@ -665,7 +666,7 @@ function stepOf(of: {
   const apply = form.verb === 'apply' ? '&fieldManager=steps&force=true' : '';
   const query = `?${isStored ? '' : 'dryRun=All'}${apply}`;
   const bodyAt = (scale: number): Buffer => {
-    const wide = filled(example, collection, { variant, count: 20_000 });
+    const wide = filled(example, collection, { variant, count: bodyValuesMax });
     return Buffer.from(form.encode(fitting(wide, form.type, scale), version));
   };
   let last: { readonly scale: number; readonly body: Buffer } | undefined;

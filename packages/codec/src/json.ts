@@ -84,7 +84,10 @@ const wholeBytesMax = 2 * 1024 * 1024;
  * Does the work of `decodeJson` in steps, which parse at most a few thousand values each, and
  * decode a few megabytes unless one text has more (TRUST-2).
  */
-export function* decodeJsonSteps(json: Buffer, limits: JsonLimits): Generator<void, DecodedJson> {
+export function* decodeJsonSteps(
+  json: Buffer,
+  limits: JsonLimits = defaultJsonLimits,
+): Generator<void, DecodedJson> {
   const bytes = yield* pairedSurrogatesSteps(json);
   const isText = yield* isUtf8Steps(bytes);
   const scan = yield* scanJsonSteps(bytes);

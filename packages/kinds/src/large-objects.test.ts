@@ -215,6 +215,24 @@ test('the defaults of large objects are filled in steps', () => {
   });
   expect(service.steps).toBeGreaterThan(8);
 
+  const containers4 = repeated(4_000, (at) => ({ name: `c${at}` }));
+  const deployment = filled('Deployment', {
+    spec: { template: { spec: { containers: containers4 } } },
+  });
+  expect(deployment.object['spec']).toMatchObject({
+    template: {
+      spec: { containers: repeated(4_000, () => ({ imagePullPolicy: 'IfNotPresent' })) },
+    },
+  });
+  expect(deployment.steps).toBeGreaterThan(40);
+
+  const stringData = Object.fromEntries(repeated(4_000, (at) => [`k${at}`, 'a']));
+  const secret = filled('Secret', { stringData });
+  expect(secret.object['data']).toEqual(
+    Object.fromEntries(repeated(4_000, (at) => [`k${at}`, 'YQ=='])),
+  );
+  expect(secret.steps).toBeGreaterThan(3);
+
   const node = filled('Node', { status: { capacity: amounts(4_000, 'a.io') } });
   expect(node.object['status']).toMatchObject({ allocatable: rounded(4_000, 'a.io') });
   expect(node.steps).toBeGreaterThan(8);

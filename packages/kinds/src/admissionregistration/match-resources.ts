@@ -8,9 +8,9 @@ import {
   type JsonObject,
   notSupported,
   pathSegment,
-  repeats,
   required,
   ruleErrors,
+  seenBefore,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
 import { listAt } from '../cells.ts';
@@ -33,7 +33,7 @@ export function* validateOperationRule(
   rule: Stored<RuleWithOperations | NamedRuleWithOperations>,
   path: string,
 ): Generator<void, FieldError[]> {
-  const ruleOperations = (rule.operations ?? []).map(String);
+  const ruleOperations: readonly string[] = rule.operations ?? [];
   const field = `${path}.operations`;
   const errors = ruleOperations.length === 0 ? [required(field)] : [];
   if (ruleOperations.length > 1 && ruleOperations.includes('*')) {
@@ -56,7 +56,7 @@ export function* validateOperationRule(
     ...(yield* flatMapSteps(rule.apiVersions ?? [], (version, index) =>
       version === '' ? [required(`${path}.apiVersions[${index}]`)] : [],
     )),
-    ...(yield* validateResources((rule.resources ?? []).map(String), `${path}.resources`)),
+    ...(yield* validateResources(rule.resources ?? [], `${path}.resources`)),
     ...(isSupported ? [] : [notSupported(`${path}.scope`, scope, scopes)]),
   ];
 }
@@ -92,6 +92,7 @@ function* validateResources(
       invalid(at, text, `if '${by}' is present, must not specify ${text}`),
     );
   });
+  yield;
   return [...errors, ...validateStars(resources, field)];
 }
 
@@ -153,13 +154,12 @@ function* validateNamedRule(
   rule: Stored<NamedRuleWithOperations>,
   path: string,
 ): Generator<void, FieldError[]> {
-  const names = (rule.resourceNames ?? []).map(String);
-  const isRepeated = repeats(names);
-  const errors = yield* flatMapSteps(names, (name, index) => {
+  const isRepeated = seenBefore();
+  const errors = yield* flatMapSteps(rule.resourceNames ?? [], (name, index) => {
     const field = `${path}.resourceNames[${index}]`;
     return [
       ...ruleErrors(field, name, pathSegment),
-      ...(isRepeated[index] === true ? [duplicate(field, name)] : []),
+      ...(isRepeated(name) ? [duplicate(field, name)] : []),
     ];
   });
   return [...errors, ...(yield* validateOperationRule(rule, path))];

@@ -10,9 +10,9 @@ import {
   type JsonObject,
   notSupported,
   pathSegment,
-  repeats,
   required,
   ruleErrors,
+  seenBefore,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
@@ -243,14 +243,15 @@ function* validateActions(
   const field = 'spec.validationActions';
   if (specActions.length === 0)
     return [required(field, 'at least one validation action is required')];
-  const isRepeated = repeats(specActions);
+  const isRepeated = seenBefore();
   const errors = yield* flatMapSteps(specActions, (action, index) => {
     const path = `${field}[${index}]`;
     return [
       ...(actions.includes(action) ? [] : [notSupported(path, action, actions)]),
-      ...(isRepeated[index] === true ? [duplicate(path, action)] : []),
+      ...(isRepeated(action) ? [duplicate(path, action)] : []),
     ];
   });
+  yield;
   if (specActions.includes('Deny') && specActions.includes('Warn')) {
     const detail =
       'must not contain both Deny and Warn (repeating the same validation failure information ' +

@@ -9,8 +9,8 @@ import {
   type JsonObject,
   type JsonValue,
   notSupported,
-  repeats,
   required,
+  seenBefore,
   validateLabelSelector,
 } from '@wheelhouse/machinery';
 import { ageColumn, at, column, listAt, nameColumn } from '../cells.ts';
@@ -252,10 +252,10 @@ function* validateVersions(
   if (versions.length === 0) {
     return [required(field, `must specify one of ${reviewVersions.join(', ')}`)];
   }
-  const isRepeated = repeats(versions);
+  const isRepeated = seenBefore();
   const errors = yield* flatMapSteps(versions, (version, index) => {
     const place = `${field}[${index}]`;
-    if (isRepeated[index] === true) return [invalid(place, version, 'duplicate version')];
+    if (isRepeated(version)) return [invalid(place, version, 'duplicate version')];
     return dns1035Label(version).map((message) => invalid(place, version, message));
   });
   const isSupported = versions.some((version) => reviewVersions.includes(version));

@@ -11,6 +11,7 @@ import {
   jsonEqual,
   notSupported,
   required,
+  seenBefore,
   tooMany,
 } from '@wheelhouse/machinery';
 import { childPath, indexPath } from '@wheelhouse/schema';
@@ -225,33 +226,32 @@ export function* selectableErrors(
 }
 
 /** Validates the form of names that are present. */
-export function nameErrors(names: Partial<CrdNames>, path: string): FieldError[] {
-  const errors: FieldError[] = [];
+export function* nameErrors(names: Partial<CrdNames>, path: string): Generator<void, FieldError[]> {
   const check = (field: string, value: string, mixedCase: boolean) => {
     const wrong = dns1035Label(mixedCase ? value.toLowerCase() : value);
-    if (wrong.length === 0) return;
+    if (wrong.length === 0) return [];
     const lead = mixedCase ? 'may have mixed case, but should otherwise match: ' : '';
-    errors.push(invalid(field, value, lead + wrong.join(',')));
+    return [invalid(field, value, lead + wrong.join(','))];
   };
   const optional = (name: 'plural' | 'singular' | 'kind' | 'listKind', mixedCase: boolean) => {
     const value = names[name] ?? '';
-    if (value !== '') check(childPath(path, name), value, mixedCase);
+    return value === '' ? [] : check(childPath(path, name), value, mixedCase);
   };
-  optional('plural', false);
-  optional('singular', false);
-  optional('kind', true);
-  optional('listKind', true);
   const checkEach = (name: 'shortNames' | 'categories') =>
-    (names[name] ?? []).forEach((value, index) => {
-      check(indexPath(childPath(path, name), index), value, false);
-    });
-  checkEach('shortNames');
-  if ((names.kind ?? '') !== '' && names.kind === names.listKind) {
-    const detail = 'kind and listKind may not be the same';
-    errors.push(invalid(childPath(path, 'listKind'), names.listKind, detail));
-  }
-  checkEach('categories');
-  return errors;
+    flatMapSteps(names[name] ?? [], (value, index) =>
+      check(indexPath(childPath(path, name), index), value, false),
+    );
+  const isSameKind = (names.kind ?? '') !== '' && names.kind === names.listKind;
+  const detail = 'kind and listKind may not be the same';
+  return [
+    ...optional('plural', false),
+    ...optional('singular', false),
+    ...optional('kind', true),
+    ...optional('listKind', true),
+    ...(yield* checkEach('shortNames')),
+    ...(isSameKind ? [invalid(childPath(path, 'listKind'), names.listKind, detail)] : []),
+    ...(yield* checkEach('categories')),
+  ];
 }
 
 interface ConversionOptions {
@@ -262,12 +262,12 @@ interface ConversionOptions {
 
 const strategies = ['None', 'Webhook'];
 
-/** Validates the conversion strategy and its webhook. */
-export function conversionErrors(
+/** Validates the conversion strategy and its webhook, in steps. */
+export function* conversionErrors(
   conversion: CrdConversion | undefined,
   path: string,
   options: ConversionOptions,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   if (conversion === undefined) return [];
   const { strategy, webhook } = conversion;
   const errors: FieldError[] = [];
@@ -280,7 +280,7 @@ export function conversionErrors(
   const client = webhook?.clientConfig;
   if (strategy === 'Webhook') {
     appendAll(errors, clientErrors(client, at('webhookClientConfig'), options));
-    appendAll(errors, reviewErrors(reviews, at('conversionReviewVersions'), options));
+    appendAll(errors, yield* reviewErrors(reviews, at('conversionReviewVersions'), options));
     return errors;
   }
   const detail = 'should not be set when strategy is not set to Webhook';
@@ -321,20 +321,19 @@ function clientErrors(
 
 const supportedReviews = ['v1', 'v1beta1'];
 
-function reviewErrors(
+function* reviewErrors(
   versions: readonly string[],
   path: string,
   options: ConversionOptions,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   if (versions.length === 0) return [required(path)];
-  const errors: FieldError[] = [];
-  const seen = new Set<string>();
-  versions.forEach((version, index) => {
+  const isRepeated = seenBefore();
+  const errors = yield* flatMapSteps(versions, (version, index) => {
     const field = indexPath(path, index);
-    if (seen.has(version)) errors.push(invalid(field, version, 'duplicate version'));
-    else for (const wrong of dns1035Label(version)) errors.push(invalid(field, version, wrong));
-    seen.add(version);
+    const problems = isRepeated(version) ? ['duplicate version'] : dns1035Label(version);
+    return problems.map((problem) => invalid(field, version, problem));
   });
+  yield;
   if (
     options.requireSupportedReview &&
     !versions.some((version) => supportedReviews.includes(version))

@@ -21,7 +21,7 @@ import {
 } from '@wheelhouse/schema';
 import type { Crd, CrdVersion } from '../custom/definition.ts';
 import { crdIsEstablished } from '../custom/definition.ts';
-import { goStrings } from '../rules/checks.ts';
+import { flatMapSteps, goStrings } from '../rules/checks.ts';
 import { approvalErrors } from './api-approval.ts';
 import {
   allColumnErrors,
@@ -145,7 +145,7 @@ export function* validateCrdUpdate(
 }
 
 /** Validates a write to `status`. */
-export function validateCrdStatus(crd: Crd): FieldError[] {
+export function validateCrdStatus(crd: Crd): Generator<void, FieldError[]> {
   return nameErrors(crd.status?.acceptedNames ?? {}, 'status.acceptedNames');
 }
 
@@ -175,8 +175,8 @@ function* allErrors(crd: Crd, options: Options): Generator<void, FieldError[]> {
   return [
     ...(yield* specErrors(internalSpec(crd), options)),
     ...(old === undefined ? [] : immutableErrors(crd, old)),
-    ...validateCrdStatus(crd),
-    ...storedVersionErrors(crd),
+    ...(yield* validateCrdStatus(crd)),
+    ...(yield* storedVersionErrors(crd)),
     ...approvalErrors(crd, old, options.rules.dialect),
     ...(preserve && !kept && !isLenient(options)
       ? [invalid('spec.preserveUnknownFields', true, detail)]
@@ -201,14 +201,14 @@ function* specErrors(internal: InternalSpec, options: Options): Generator<void, 
     ...defaultsNeedPruning(internal),
     ...(yield* versionErrors(internal, common)),
     ...missingNameErrors(internal),
-    ...nameErrors(spec.names, 'spec.names'),
+    ...(yield* nameErrors(spec.names, 'spec.names')),
     ...(yield* topErrors(internal, common)),
     ...conversionNeedsPruning(internal),
-    ...conversionErrors(spec.conversion, 'spec.conversion', {
+    ...(yield* conversionErrors(spec.conversion, 'spec.conversion', {
       requireSupportedReview:
         options.old === undefined || hasSupportedReview(options.old.spec.conversion),
       checkBundle: bundleCheck(options),
-    }),
+    })),
   ];
 }
 
@@ -472,7 +472,7 @@ function goName(name: string): string {
   return capitalize(plain);
 }
 
-function storedVersionErrors(crd: Crd): FieldError[] {
+function* storedVersionErrors(crd: Crd): Generator<void, FieldError[]> {
   const field = 'status.storedVersions';
   const stored = crd.status?.storedVersions ?? [];
   if (stored.length === 0) {
@@ -487,10 +487,11 @@ function storedVersionErrors(crd: Crd): FieldError[] {
     }
     left.delete(version.name);
   }
-  for (const [name, index] of left) {
-    errors.push(invalid(indexPath(field, index), name, 'must appear in spec.versions'));
-  }
-  return errors;
+  yield;
+  const ofVersions = yield* flatMapSteps(left, ([name, index]) => [
+    invalid(indexPath(field, index), name, 'must appear in spec.versions'),
+  ]);
+  return [...errors, ...ofVersions];
 }
 
 /**

@@ -8,7 +8,7 @@ import {
   required,
 } from '@wheelhouse/machinery';
 import { childPath, indexPath, keyPath } from '@wheelhouse/schema';
-import { goStrings, sortedKeys } from '../rules/checks.ts';
+import { flatMapSteps, goStrings, sortedKeys } from '../rules/checks.ts';
 import {
   additionalOf,
   entriesOf,
@@ -88,9 +88,8 @@ function* rulesAt(props: SchemaProps, place: Place, options: Pass): Generator<vo
   }
   refuse(topologyErrors(props, path, options));
   if (options.requireMapKeys) refuse(mapKeyErrors(props, path));
-  (props['x-kubernetes-validations'] ?? []).forEach((_, index) => {
-    refuse(celRuleErrors(props, index, path));
-  });
+  const rules = props['x-kubernetes-validations'] ?? [];
+  refuse(yield* flatMapSteps(rules, (_, index) => celRuleErrors(props, index, path)));
   return faults;
 }
 

@@ -16,6 +16,7 @@ import { ageColumn, column, nameColumn, numberAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import type { APIService, APIServiceSpec } from '../gen/types/apiregistration/v1.ts';
 import type { MaybeSteps, ResourceDef, Stored, StrategyContext } from '../resource-def.ts';
+import { flatMapSteps } from '../rules/checks.ts';
 import { fill, keepMembers } from '../rules/fill.ts';
 
 /** APIService: assigns a group version to this server or to an aggregated one. */
@@ -197,8 +198,8 @@ function validateService(spec: Stored<APIServiceSpec>): FieldError[] {
 
 const conditionStatuses = ['True', 'False', 'Unknown'];
 
-function validateStatus(object: Stored<APIService>): FieldError[] {
-  return (object.status?.conditions ?? []).flatMap((condition, index) => {
+function validateStatus(object: Stored<APIService>): Generator<void, FieldError[]> {
+  return flatMapSteps(object.status?.conditions ?? [], (condition, index) => {
     const status = condition.status ?? '';
     if (conditionStatuses.includes(status)) return [];
     return [notSupported(`status.conditions[${index}].status`, status, conditionStatuses)];

@@ -7,9 +7,9 @@ import {
   invalid,
   type NameRule,
   qualifiedName,
-  repeats,
   required,
   ruleErrors,
+  seenBefore,
   truncateText,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, firstValues, nameColumn, textAt } from '../cells.ts';
@@ -74,7 +74,7 @@ function validateName(name: string): readonly string[] {
 function* validateStatus(object: Stored<StorageVersion>): Generator<void, FieldError[]> {
   const servers = object.status?.storageVersions ?? [];
   const path = 'status.storageVersions';
-  const isRepeated = repeats(servers.map(({ apiServerID }) => apiServerID ?? ''));
+  const isRepeated = seenBefore();
   const conditions = object.status?.conditions ?? [];
   const lastIndex = new Map<string, number>();
   const needed = (condition: Stored<StorageVersionCondition>, member: string, field: string) =>
@@ -82,11 +82,11 @@ function* validateStatus(object: Stored<StorageVersion>): Generator<void, FieldE
       ? [required(`${field}.${member}`, `${member} cannot be empty`)]
       : [];
   return [
-    ...(yield* flatMapSteps(servers, (server, index) => {
+    ...(yield* flatMapSteps(servers, function* (server, index) {
       const field = `${path}[${index}]`;
       const id = server.apiServerID ?? '';
-      const repeated = isRepeated[index] === true ? [duplicate(`${field}.apiServerID`, id)] : [];
-      return [...repeated, ...validateServer(server, field)];
+      const repeated = isRepeated(id) ? [duplicate(`${field}.apiServerID`, id)] : [];
+      return [...repeated, ...(yield* validateServer(server, field))];
     })),
     ...validateCommon(
       object,
@@ -112,36 +112,39 @@ function* validateStatus(object: Stored<StorageVersion>): Generator<void, FieldE
 /** Upper bound of the characters of a list of versions in an error. */
 const decodableTextMax = 8 * 1024;
 
-function validateServer(server: Stored<ServerStorageVersion>, path: string): FieldError[] {
+function* validateServer(
+  server: Stored<ServerStorageVersion>,
+  path: string,
+): Generator<void, FieldError[]> {
   const encoding = server.encodingVersion ?? '';
-  const [decodable, served] = (['decodableVersions', 'servedVersions'] as const).map((member) =>
-    (server[member] ?? []).map(String),
-  );
+  const decodable = server.decodableVersions ?? [];
+  const served = server.servedVersions ?? [];
   const wrong = (field: string, apiVersion: string) => {
     const problem = apiVersionProblem(apiVersion);
     return problem === undefined ? [] : [invalid(field, apiVersion, problem)];
   };
   const decodableSet = new Set(decodable);
   const lacksEncoding = `decodableVersions must include encodingVersion ${encoding}`;
-  const decodableText = truncateText((decodable ?? []).join(' '), decodableTextMax);
+  const decodableText = truncateText(decodable.join(' '), decodableTextMax);
+  yield;
   const lacksServed = (version: string) =>
     `individual served version : ${version} must be included in decodableVersions : [${decodableText}]`;
   return [
     ...ruleErrors(`${path}.apiServerID`, server.apiServerID ?? '', dnsSubdomain),
     ...wrong(`${path}.encodingVersion`, encoding),
-    ...(decodable ?? []).flatMap((version, index) =>
+    ...(yield* flatMapSteps(decodable, (version, index) =>
       wrong(`${path}.decodableVersions[${index}]`, version),
-    ),
+    )),
     ...(decodableSet.has(encoding)
       ? []
       : [invalid(`${path}.decodableVersions`, decodable, lacksEncoding)]),
-    ...(served ?? []).flatMap((version, index) => {
+    ...(yield* flatMapSteps(served, (version, index) => {
       const field = `${path}.servedVersions[${index}]`;
       const errors = wrong(field, version);
       return decodableSet.has(version)
         ? errors
         : [...errors, invalid(field, version, lacksServed(version))];
-    }),
+    })),
   ];
 }
 

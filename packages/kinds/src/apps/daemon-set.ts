@@ -13,10 +13,10 @@ import {
   validateLabelSelector,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
-import { defineKind, statusSubresource } from '../define.ts';
+import { defineKind, statusSubresource, steppedDefaults } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { DaemonSet, DaemonSetSpec, RollingUpdateDaemonSet } from '../gen/types/apps/v1.ts';
-import { fillPodSpec, removingOldInitContainers } from '../pod/defaults.ts';
+import { fillPodSpecSteps, removingOldInitContainers } from '../pod/defaults.ts';
 import { notSupportedGo, validateNonNegative } from '../pod/fields.ts';
 import { goIntOrString, goSelector, goStrategy } from '../pod/go-text.ts';
 import { newPodRules, type PodRules } from '../pod/rules.ts';
@@ -59,10 +59,10 @@ export function daemonSet(dialect: Dialect, features: Features = defaultFeatures
     versions: [
       {
         version: 'v1',
-        defaults: (object) => {
+        ...steppedDefaults<Stored<DaemonSet>>(function* (object) {
           checkTemplateGeneration(object);
-          fillPods(object);
-        },
+          yield* fillPods(object);
+        }),
         columns: [
           nameColumn,
           count('Desired', 'desiredNumberScheduled', 'Number of nodes that should run the pod.'),
@@ -110,15 +110,15 @@ export function daemonSet(dialect: Dialect, features: Features = defaultFeatures
 /** Annotation that replaces `spec.templateGeneration`, the count of template changes. */
 export const templateGenerationAnnotation = 'deprecated.daemonset.template.generation';
 
-function fillDefaults(object: JsonObject): void {
-  fillDaemonSet(object);
+function* fillDefaults(object: JsonObject): Generator<void, void> {
+  yield* fillDaemonSet(object);
   // The annotation belongs to the field manager of the request, like other defaults.
   const annotations = ensure(ensure(object, 'metadata'), 'annotations');
   fill(annotations, { [templateGenerationAnnotation]: '0' });
 }
 
-/** Fills in the defaults that all versions share. */
-export function fillDaemonSet(object: JsonObject): void {
+/** Fills in the defaults that all versions share, in steps. */
+export function* fillDaemonSet(object: JsonObject): Generator<void, void> {
   const spec = ensure(object, 'spec');
   fill(spec, { revisionHistoryLimit: 10 });
   const strategy = ensure(spec, 'updateStrategy');
@@ -128,7 +128,7 @@ export function fillDaemonSet(object: JsonObject): void {
   }
   // `OnDelete` does not need these members, but kube-apiserver returns them.
   fillAbsent(objectAt(strategy, 'rollingUpdate'), { maxUnavailable: 0, maxSurge: 0 });
-  fillPodSpec(objectAt(spec, 'template', 'spec'));
+  yield* fillPodSpecSteps(objectAt(spec, 'template', 'spec'));
 }
 
 /** Throws a BadRequest if the template generation is not an int64. */

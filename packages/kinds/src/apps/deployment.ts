@@ -10,7 +10,7 @@ import {
   problemText,
 } from '@wheelhouse/machinery';
 import { ageColumn, asStringColumn, nameColumn } from '../cells.ts';
-import { defineKind, scaleSubresourceOf, statusSubresource } from '../define.ts';
+import { defineKind, scaleSubresourceOf, statusSubresource, steppedDefaults } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type {
   Deployment,
@@ -18,7 +18,7 @@ import type {
   ReplicaSet,
   RollingUpdateDeployment,
 } from '../gen/types/apps/v1.ts';
-import { fillPodSpec, removingOldInitContainers } from '../pod/defaults.ts';
+import { fillPodSpecSteps, removingOldInitContainers } from '../pod/defaults.ts';
 import { notSupportedGo, validateNonNegative } from '../pod/fields.ts';
 import { goIntOrString, goStrategy } from '../pod/go-text.ts';
 import { newPodRules, type PodRules } from '../pod/rules.ts';
@@ -61,10 +61,10 @@ export function deployment(dialect: Dialect, features: Features = defaultFeature
     versions: [
       {
         version: 'v1',
-        defaults: (object) => {
+        ...steppedDefaults<Stored<Deployment>>(function* (object) {
           readRollback(object);
-          fillPods(object);
-        },
+          yield* fillPods(object);
+        }),
         columns: [
           nameColumn,
           readyColumn,
@@ -128,7 +128,7 @@ function readRollback({ metadata }: ApiObject): void {
   else delete metadata.annotations;
 }
 
-function fillDefaults(object: Stored<Deployment>): void {
+function* fillDefaults(object: Stored<Deployment>): Generator<void, void> {
   const spec = ensure(object, 'spec');
   fill(spec, { replicas: 1, revisionHistoryLimit: 10, progressDeadlineSeconds: 600 });
   const strategy = ensure(spec, 'strategy');
@@ -136,7 +136,7 @@ function fillDefaults(object: Stored<Deployment>): void {
   if (strategy.type === 'RollingUpdate') {
     fillAbsent(ensure(strategy, 'rollingUpdate'), { maxUnavailable: '25%', maxSurge: '25%' });
   }
-  fillPodSpec(spec.template?.spec);
+  yield* fillPodSpecSteps(spec.template?.spec);
 }
 
 /** Changed annotations increment the generation, because ReplicaSets receive them. */
@@ -236,7 +236,9 @@ export function replicaSet(dialect: Dialect, features: Features = defaultFeature
     versions: [
       {
         version: 'v1',
-        defaults: removingOldInitContainers(dialect, ['spec', 'template'], fillReplicaSet),
+        ...steppedDefaults(
+          removingOldInitContainers(dialect, ['spec', 'template'], fillReplicaSet),
+        ),
         columns: [...replicaColumns, ...wideColumns()],
       },
     ],
@@ -253,10 +255,10 @@ export function replicaSet(dialect: Dialect, features: Features = defaultFeature
   });
 }
 
-function fillReplicaSet(object: Stored<ReplicaSet>): void {
+function* fillReplicaSet(object: Stored<ReplicaSet>): Generator<void, void> {
   const spec = ensure(object, 'spec');
   fill(spec, { replicas: 1 });
-  fillPodSpec(spec.template?.spec);
+  yield* fillPodSpecSteps(spec.template?.spec);
 }
 
 function* validateReplicaSet(

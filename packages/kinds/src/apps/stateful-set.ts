@@ -9,14 +9,14 @@ import {
   required,
 } from '@wheelhouse/machinery';
 import { ageColumn, nameColumn } from '../cells.ts';
-import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
+import { defineKind, scaleSubresource, statusSubresource, steppedDefaults } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type {
   RollingUpdateStatefulSetStrategy,
   StatefulSet,
   StatefulSetSpec,
 } from '../gen/types/apps/v1.ts';
-import { fillPodSpec, fillResources, removingOldInitContainers } from '../pod/defaults.ts';
+import { fillPodSpecSteps, removingOldInitContainers, resourceSteps } from '../pod/defaults.ts';
 import { validateNonNegative } from '../pod/fields.ts';
 import { goIntOrString, goSelector, goStrategy } from '../pod/go-text.ts';
 import { newPodRules, type PodRules } from '../pod/rules.ts';
@@ -34,7 +34,7 @@ import {
 import { claimWarnings, templateWarnings } from '../pod/warnings.ts';
 import type { ResourceDef, Stored } from '../resource-def.ts';
 import { flatMapSteps, sameOrEmpty } from '../rules/checks.ts';
-import { ensure, fill, fillAbsent } from '../rules/fill.ts';
+import { ensure, fill, fillAbsent, forEachSteps } from '../rules/fill.ts';
 import {
   exampleSelection,
   isZero,
@@ -58,8 +58,10 @@ export function statefulSet(dialect: Dialect, features: Features = defaultFeatur
     versions: [
       {
         version: 'v1',
-        defaults: removingOldInitContainers(dialect, ['spec', 'template'], (object) =>
-          fillDefaults(object, features),
+        ...steppedDefaults(
+          removingOldInitContainers(dialect, ['spec', 'template'], (object: Stored<StatefulSet>) =>
+            fillDefaults(object, features),
+          ),
         ),
         columns: [nameColumn, readyColumn, ageColumn, ...wideColumns().slice(0, 2)],
       },
@@ -81,7 +83,7 @@ export function statefulSet(dialect: Dialect, features: Features = defaultFeatur
   });
 }
 
-function fillDefaults(object: Stored<StatefulSet>, features: Features): void {
+function* fillDefaults(object: Stored<StatefulSet>, features: Features): Generator<void, void> {
   const spec = ensure(object, 'spec');
   fill(spec, { podManagementPolicy: 'OrderedReady', replicas: 1, revisionHistoryLimit: 10 });
   const strategy = ensure(spec, 'updateStrategy');
@@ -99,15 +101,15 @@ function fillDefaults(object: Stored<StatefulSet>, features: Features): void {
     whenDeleted: 'Retain',
     whenScaled: 'Retain',
   });
-  fillPodSpec(spec.template?.spec);
-  for (const claim of spec.volumeClaimTemplates ?? []) {
+  yield* fillPodSpecSteps(spec.template?.spec);
+  yield* forEachSteps(spec.volumeClaimTemplates ?? [], (claim) => {
     const claimSpec = ensure(claim, 'spec');
     fillAbsent(claimSpec, { volumeMode: 'Filesystem' });
-    fillResources(claimSpec.resources);
     fill(ensure(claim, 'status'), { phase: 'Pending' });
     claim.apiVersion = 'v1';
     claim.kind = 'PersistentVolumeClaim';
-  }
+    return claimSpec.resources && resourceSteps(claimSpec.resources);
+  });
 }
 
 function* validateChange(

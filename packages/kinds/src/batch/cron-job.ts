@@ -7,21 +7,22 @@ import {
   notSupported,
   problemText,
   required,
+  shownTextMax,
 } from '@wheelhouse/machinery';
 import { goDurationError, parseGoDuration } from '@wheelhouse/schema';
 import { selectorText, wideColumns } from '../apps/workload.ts';
 import { age, ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
-import { defineKind, statusSubresource } from '../define.ts';
+import { defineKind, statusSubresource, steppedDefaults } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { CronJob, CronJobSpec, JobSpec } from '../gen/types/batch/v1.ts';
-import { fillPodSpec, removingOldInitContainers } from '../pod/defaults.ts';
+import { fillPodSpecSteps, removingOldInitContainers } from '../pod/defaults.ts';
 import { validateChoiceIn, validateNonNegative } from '../pod/fields.ts';
 import { goSelector } from '../pod/go-text.ts';
 import { newPodRules, type PodRules } from '../pod/rules.ts';
 import { templateRules } from '../pod/template.ts';
 import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
 import type { ColumnDef, ResourceDef, Stored } from '../resource-def.ts';
-import { parseInt64 } from '../rules/checks.ts';
+import { flatMapSteps, parseInt64, partsOf, someSteps } from '../rules/checks.ts';
 import { ensure, fill, objectAt } from '../rules/fill.ts';
 import { sizeWarnings, validateJobSpec } from './job-validation.ts';
 
@@ -75,7 +76,7 @@ export function cronJob(dialect: Dialect, features: Features = defaultFeatures):
     versions: [
       {
         version: 'v1',
-        defaults: removingOldInitContainers(dialect, templatePath, fillDefaults),
+        ...steppedDefaults(removingOldInitContainers(dialect, templatePath, fillDefaults)),
         columns,
       },
     ],
@@ -115,7 +116,7 @@ export function cronJob(dialect: Dialect, features: Features = defaultFeatures):
   });
 }
 
-function fillDefaults(object: Stored<CronJob>): void {
+function* fillDefaults(object: Stored<CronJob>): Generator<void, void> {
   const spec = ensure(object, 'spec');
   fill(spec, {
     concurrencyPolicy: 'Allow',
@@ -123,7 +124,7 @@ function fillDefaults(object: Stored<CronJob>): void {
     successfulJobsHistoryLimit: 3,
     failedJobsHistoryLimit: 1,
   });
-  fillPodSpec(spec.jobTemplate?.spec?.template?.spec);
+  yield* fillPodSpecSteps(spec.jobTemplate?.spec?.template?.spec);
 }
 
 /** Maximum length of a name, to which the names of Jobs append a suffix. */
@@ -146,7 +147,7 @@ function* validate(
   const zone = spec.timeZone;
   const isNewZone = zone !== undefined && zone !== before?.timeZone;
   return [
-    ...validateSchedule(spec, before),
+    ...(yield* validateSchedule(spec, before)),
     ...validateNonNegative(spec, 'spec', 'startingDeadlineSeconds'),
     ...(isNewZone ? validateTimeZone(zone) : []),
     ...validateChoiceIn(spec, 'spec', 'concurrencyPolicy', ['Allow', 'Forbid', 'Replace']),
@@ -157,14 +158,14 @@ function* validate(
 }
 
 /** Validates the schedule, which may include a time zone only if the old one did. */
-function validateSchedule(
+function* validateSchedule(
   spec: Stored<CronJobSpec>,
   old: Stored<CronJobSpec> | undefined,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const schedule = spec.schedule ?? '';
   const field = 'spec.schedule';
   if (schedule === '') return [required(field)];
-  const problem = scheduleProblem(schedule);
+  const problem = yield* scheduleProblem(schedule);
   const errors = problem === undefined ? [] : [invalid(field, schedule, problem)];
   if (!schedule.includes('TZ')) return errors;
   if (!(old?.schedule ?? '').includes('TZ')) {
@@ -350,21 +351,28 @@ const fields: readonly FieldBounds[] = [
   { low: 0, high: 6, names: weekdays },
 ];
 
-/** Returns the error of kube-apiserver's parser for a cron schedule; undefined if it is valid. */
-function scheduleProblem(schedule: string): string | undefined {
+/** Number of words of a schedule that one step reads. */
+const wordsPerStep = 1000;
+
+/**
+ * Returns the error of kube-apiserver's parser for a cron schedule; undefined if it is valid. Takes
+ * steps, because a schedule may have any length (TRUST-2).
+ */
+function* scheduleProblem(schedule: string): Generator<void, string | undefined> {
   const [zonePart, zone = ''] = /^(?:CRON_)?TZ=([^ ]*) /.exec(schedule) ?? [];
   if (zonePart !== undefined && zone !== '' && zone !== 'Local' && !isTimeZone(zone)) {
     return `provided bad location ${zone}: ${zoneProblem(zone)}`;
   }
   const text = zonePart === undefined ? schedule : schedule.slice(zonePart.length).trim();
   if (text.startsWith('@')) return descriptorProblem(text);
-  const parts = text.split(/\s+/).filter((part) => part !== '');
+  const parts = yield* flatMapSteps(text.matchAll(/\S+/g), ([part]) => [part], wordsPerStep);
   if (parts.length !== fields.length) {
-    return `expected exactly 5 fields, found ${parts.length}: [${parts.join(' ')}]`;
+    const shown = parts.slice(0, shownTextMax).join(' ');
+    return `expected exactly 5 fields, found ${parts.length}: [${shown}]`;
   }
   for (const [index, part] of parts.entries()) {
     const bounds = fields[index];
-    const problem = bounds === undefined ? undefined : fieldProblem(part, bounds);
+    const problem = bounds === undefined ? undefined : yield* fieldProblem(part, bounds);
     if (problem !== undefined) return problem;
   }
   return undefined;
@@ -396,12 +404,13 @@ function descriptorProblem(text: string): string | undefined {
   return `failed to parse duration ${text}: ${goDurationError(duration)}`;
 }
 
-function fieldProblem(part: string, bounds: FieldBounds): string | undefined {
-  for (const range of part.split(',').filter((item) => item !== '')) {
-    const problem = rangeProblem(range, bounds);
-    if (problem !== undefined) return problem;
-  }
-  return undefined;
+function* fieldProblem(part: string, bounds: FieldBounds): Generator<void, string | undefined> {
+  let problem: string | undefined;
+  yield* someSteps(partsOf(part, ','), (range) => {
+    problem = range === '' ? undefined : rangeProblem(range, bounds);
+    return problem !== undefined;
+  });
+  return problem;
 }
 
 function rangeProblem(range: string, bounds: FieldBounds): string | undefined {

@@ -8,9 +8,9 @@ import {
   itemAt,
   notSupported,
   qualifiedName,
-  repeats,
   required,
   ruleErrors,
+  seenBefore,
   tooLong,
   tooMany,
 } from '@wheelhouse/machinery';
@@ -127,7 +127,7 @@ function* validateFailureRule(
   const patterns = rule.onPodConditions ?? [];
   const errors = validateAction(rule.action ?? '', `${path}.action`, of.spec);
   if (codes !== undefined) {
-    appendAll(errors, validateExitCodes(codes, `${path}.onExitCodes`, of.names));
+    appendAll(errors, yield* validateExitCodes(codes, `${path}.onExitCodes`, of.names));
   }
   appendAll(errors, yield* validatePatterns(patterns, `${path}.onPodConditions`));
   const hasPatterns = patterns.length > 0;
@@ -156,11 +156,11 @@ const validValues = (values: readonly string[]) =>
 
 const operators = ['In', 'NotIn'];
 
-function validateExitCodes(
+function* validateExitCodes(
   codes: Stored<PodFailurePolicyOnExitCodesRequirement>,
   path: string,
   names: ReadonlySet<string>,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const operator = codes.operator ?? '';
   const container = codes.containerName;
   const field = `${path}.operator`;
@@ -176,24 +176,31 @@ function validateExitCodes(
   if (!Array.isArray(codes.values)) {
     return [...errors, invalidGo(place, () => '[]int32(nil)', 'at least one value is required')];
   }
-  return [...errors, ...validateValues(values, place, operator)];
+  return [...errors, ...(yield* validateValues(values, place, operator))];
 }
 
 const exitCodesMax = 255;
 
-function validateValues(values: readonly number[], path: string, operator: string): FieldError[] {
+function* validateValues(
+  values: readonly number[],
+  path: string,
+  operator: string,
+): Generator<void, FieldError[]> {
   const shown = () => `[]int32{${goItems(values, String)}}`;
   const errors: FieldError[] = [];
   if (values.length === 0) errors.push(invalidGo(path, shown, 'at least one value is required'));
   else if (values.length > exitCodesMax) errors.push(tooMany(path, values.length, exitCodesMax));
-  const isRepeated = repeats(values);
-  values.forEach((value, index) => {
+  const isRepeated = seenBefore();
+  const ofEach = yield* flatMapSteps(values, (value, index) => {
     const field = `${path}[${index}]`;
-    if (operator === 'In' && value === 0) {
-      errors.push(invalid(field, value, 'must not be 0 for the In operator'));
-    }
-    if (isRepeated[index] === true) errors.push(duplicate(field, value));
+    return [
+      ...(operator === 'In' && value === 0
+        ? [invalid(field, value, 'must not be 0 for the In operator')]
+        : []),
+      ...(isRepeated(value) ? [duplicate(field, value)] : []),
+    ];
   });
+  appendAll(errors, ofEach);
   const isOrdered = values.every((value, index) => value >= (values[index - 1] ?? value));
   return isOrdered ? errors : [...errors, invalidGo(path, shown, 'must be ordered')];
 }

@@ -20,7 +20,7 @@ import {
 } from '../pod/fields.ts';
 import { goStructs } from '../pod/go-text.ts';
 import type { Stored } from '../resource-def.ts';
-import { same } from '../rules/checks.ts';
+import { flatMapSteps, same } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
 import { countIndexes, firstShared } from './job-policies.ts';
 
@@ -35,14 +35,14 @@ interface Change {
 }
 
 /**
- * Validates a write to a Job's status. Most rules apply only if the feature JobManagedBy is
+ * Validates a write to a Job's status in steps (TRUST-2). Most rules apply only if the feature JobManagedBy is
  * enabled, which allows controllers other than the built-in one.
  */
-export function validateJobStatus(
+export function* validateJobStatus(
   object: Stored<Job>,
   before: Stored<Job>,
   features: Features,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const change: Change = {
     spec: object.spec ?? {},
     status: object.status ?? {},
@@ -52,20 +52,24 @@ export function validateJobStatus(
     const mayMeetCriteria =
       features.enabled('JobPodReplacementPolicy') || has(change.old, 'SuccessCriteriaMet');
     return [
-      ...validateCounts(change.status),
+      ...(yield* validateCounts(change.status)),
       ...validateSuccess(change, { mayMeetCriteria }),
       ...validateCriteria(change),
     ];
   }
+  const rules = [
+    validateCompletion,
+    validateFinished,
+    validateIndexes,
+    validatePodCounts,
+    (of: Change) => validateSuccess(of, { mayMeetCriteria: true }),
+    validateProgress,
+    validateCriteria,
+  ];
   return [
-    ...validateCounts(change.status),
-    ...validateCompletion(change),
-    ...validateFinished(change),
-    ...validateIndexes(change),
-    ...validatePodCounts(change),
-    ...validateSuccess(change, { mayMeetCriteria: true }),
-    ...validateProgress(change),
-    ...validateCriteria(change),
+    ...(yield* validateCounts(change.status)),
+    // Each rule searches the conditions, of which there may be many.
+    ...(yield* flatMapSteps(rules, (rule) => rule(change), 1)),
   ];
 }
 
@@ -74,21 +78,21 @@ const has = (status: Stored<JobStatus>, type: string, value = 'True'): boolean =
     (condition) => (condition.type ?? '') === type && (condition.status ?? '') === value,
   );
 
-function validateCounts(status: Stored<JobStatus>): FieldError[] {
+function* validateCounts(status: Stored<JobStatus>): Generator<void, FieldError[]> {
   const counts = ['active', 'succeeded', 'failed', 'ready', 'terminating'];
   const path = 'status.uncountedTerminatedPods';
   const seen = new Set<string>();
   return [
     ...validateNonNegative(status, 'status', ...counts),
-    ...(['succeeded', 'failed'] as const).flatMap((name) =>
-      (status.uncountedTerminatedPods?.[name] ?? []).flatMap((uid, index) => {
+    ...(yield* flatMapSteps(['succeeded', 'failed'] as const, (name) =>
+      flatMapSteps(status.uncountedTerminatedPods?.[name] ?? [], (uid, index) => {
         const field = `${path}.${name}[${index}]`;
         if (uid === '') return [invalid(field, uid, 'must not be empty')];
         if (seen.has(uid)) return [duplicate(field, uid)];
         seen.add(uid);
         return [];
       }),
-    ),
+    )),
   ];
 }
 

@@ -9,14 +9,14 @@ import {
 } from '@wheelhouse/machinery';
 import { selectorText, wideColumns } from '../apps/workload.ts';
 import { age, ageColumn, column, nameColumn } from '../cells.ts';
-import { defineKind, statusSubresource } from '../define.ts';
+import { defineKind, statusSubresource, steppedDefaults } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Job } from '../gen/types/batch/v1.ts';
-import { fillPodSpec, removingOldInitContainers } from '../pod/defaults.ts';
+import { fillPodSpecSteps, removingOldInitContainers } from '../pod/defaults.ts';
 import { newPodRules, type PodPorts } from '../pod/rules.ts';
 import { templateOf, templateRules } from '../pod/template.ts';
 import type { ResourceDef, Stored, StrategyContext } from '../resource-def.ts';
-import { ensure, fill, fillAbsent } from '../rules/fill.ts';
+import { ensure, fill, fillAbsent, forEachSteps } from '../rules/fill.ts';
 import { validateJobStatus } from './job-status.ts';
 import { jobWarnings, ownLabels, validateJob, validateJobUpdate } from './job-validation.ts';
 
@@ -32,7 +32,9 @@ export function job(dialect: Dialect, features: Features = defaultFeatures): Res
     versions: [
       {
         version: 'v1',
-        defaults: removingOldInitContainers(dialect, ['spec', 'template'], defaults(features)),
+        ...steppedDefaults(
+          removingOldInitContainers(dialect, ['spec', 'template'], defaults(features)),
+        ),
         columns: [
           nameColumn,
           column('Status', state, { description: 'Status of the job.' }),
@@ -96,26 +98,27 @@ function* validateChange(
 }
 
 /** Fills the defaults of a Job. */
-const defaults = (features: Features) => (object: Stored<Job>) => {
-  const spec = ensure(object, 'spec');
-  if (spec.completions === undefined && spec.parallelism === undefined) spec.completions = 1;
-  const hasPolicy = spec.podFailurePolicy !== undefined;
-  fillAbsent(spec, {
-    parallelism: 1,
-    backoffLimit: spec.backoffLimitPerIndex === undefined ? 6 : 2147483647,
-    completionMode: 'NonIndexed',
-    suspend: false,
-    manualSelector: false,
-  });
-  if (features.enabled('JobPodReplacementPolicy')) {
-    fillAbsent(spec, { podReplacementPolicy: hasPolicy ? 'Failed' : 'TerminatingOrFailed' });
-  }
-  for (const rule of spec.podFailurePolicy?.rules ?? []) {
-    for (const pattern of rule.onPodConditions ?? []) fill(pattern, { status: 'True' });
-  }
-  shareTemplateLabels(object);
-  fillPodSpec(spec.template?.spec);
-};
+const defaults = (features: Features) =>
+  function* (object: Stored<Job>): Generator<void, void> {
+    const spec = ensure(object, 'spec');
+    if (spec.completions === undefined && spec.parallelism === undefined) spec.completions = 1;
+    const hasPolicy = spec.podFailurePolicy !== undefined;
+    fillAbsent(spec, {
+      parallelism: 1,
+      backoffLimit: spec.backoffLimitPerIndex === undefined ? 6 : 2147483647,
+      completionMode: 'NonIndexed',
+      suspend: false,
+      manualSelector: false,
+    });
+    if (features.enabled('JobPodReplacementPolicy')) {
+      fillAbsent(spec, { podReplacementPolicy: hasPolicy ? 'Failed' : 'TerminatingOrFailed' });
+    }
+    yield* forEachSteps(spec.podFailurePolicy?.rules ?? [], (rule) =>
+      forEachSteps(rule.onPodConditions ?? [], (pattern) => fill(pattern, { status: 'True' })),
+    );
+    shareTemplateLabels(object);
+    yield* fillPodSpecSteps(spec.template?.spec);
+  };
 
 /** A Job without labels shares those of its template, as one object, until it is prepared. */
 function shareTemplateLabels(object: Stored<Job>): void {

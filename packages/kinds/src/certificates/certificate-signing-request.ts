@@ -9,6 +9,7 @@ import {
   firstByName,
   forbiddenField,
   formatTime,
+  goItems,
   humanDuration,
   invalid,
   invalidGo,
@@ -16,8 +17,8 @@ import {
   jsonObject,
   notSupported,
   pathSegment,
-  repeats,
   required,
+  shownValueMax,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
@@ -27,8 +28,8 @@ import type {
   CertificateSigningRequestSpec,
 } from '../gen/types/certificates/v1.ts';
 import type { ResourceDef, Stored, Strategy, StrategyContext } from '../resource-def.ts';
-import { same } from '../rules/checks.ts';
-import { ensure } from '../rules/fill.ts';
+import { duplicateErrors, flatMapSteps, same } from '../rules/checks.ts';
+import { ensure, forEachSteps } from '../rules/fill.ts';
 import { certificateRequestProblem } from './certificate-request.ts';
 import { signerNameErrors } from './signer-name.ts';
 
@@ -95,11 +96,13 @@ export function certificateSigningRequest(
       prepareForCreate: setRequester,
       prepareForUpdate: restoreOtherParts,
       validateCreate: (_, object) => validate(object, dialect),
-      validateUpdate: (context, object, old) => [
-        ...validate(object, dialect),
-        ...validateStatus(object, old),
-        ...validateDecisions(object, old, context.subresource),
-      ],
+      *validateUpdate(context, object, old) {
+        return [
+          ...(yield* validate(object, dialect)),
+          ...(yield* validateStatus(object, old)),
+          ...validateDecisions(object, old, context.subresource),
+        ];
+      },
       resetFields: {
         '': ['spec', 'status'],
         status: ['spec', 'status.conditions'],
@@ -117,14 +120,17 @@ export function certificateSigningRequest(
   });
 }
 
-function validate(object: Stored<CertificateSigningRequest>, dialect: Dialect): FieldError[] {
+function* validate(
+  object: Stored<CertificateSigningRequest>,
+  dialect: Dialect,
+): Generator<void, FieldError[]> {
   const spec = ensure(object, 'spec');
   const errors: FieldError[] = [];
   const request = Buffer.from(spec.request ?? '', 'base64');
   const problem = certificateRequestProblem(request);
   if (problem !== undefined)
     errors.push(invalidGo('spec.request', () => goBytes(request), problem));
-  appendAll(errors, validateUsages(spec));
+  appendAll(errors, yield* validateUsages(spec));
   appendAll(errors, validateSigner(spec.signerName ?? '', dialect));
   const seconds = spec.expirationSeconds;
   if (typeof seconds === 'number' && seconds < 600) {
@@ -137,7 +143,7 @@ function validate(object: Stored<CertificateSigningRequest>, dialect: Dialect): 
 /** Bytes as Go prints them with `%#v`. */
 function goBytes(bytes: Buffer): string {
   if (bytes.length === 0) return '[]byte(nil)';
-  return `[]byte{${Array.from(bytes, (byte) => `0x${byte.toString(16)}`).join(', ')}}`;
+  return `[]byte{${goItems([...bytes.subarray(0, shownValueMax)], (byte) => `0x${byte.toString(16)}`)}}`;
 }
 
 const usages: readonly string[] = [
@@ -166,19 +172,16 @@ const usages: readonly string[] = [
   'timestamping',
 ];
 
-function validateUsages(spec: Stored<CertificateSigningRequestSpec>): FieldError[] {
+function* validateUsages(
+  spec: Stored<CertificateSigningRequestSpec>,
+): Generator<void, FieldError[]> {
   const specUsages = spec.usages ?? [];
-  if (specUsages.length === 0) return [required('spec.usages')];
-  const unknown = specUsages.flatMap((usage, index) =>
-    typeof usage === 'string' && usages.includes(usage)
-      ? []
-      : [notSupported(`spec.usages[${index}]`, usage, usages)],
+  const field = 'spec.usages';
+  if (specUsages.length === 0) return [required(field)];
+  const unknown = yield* flatMapSteps(specUsages, (usage, index) =>
+    usages.includes(usage) ? [] : [notSupported(`${field}[${index}]`, usage, usages)],
   );
-  const isRepeated = repeats(specUsages);
-  const repeated = specUsages.flatMap((usage, index) =>
-    isRepeated[index] === true ? [duplicate(`spec.usages[${index}]`, usage)] : [],
-  );
-  return [...unknown, ...repeated];
+  return [...unknown, ...(yield* duplicateErrors(specUsages, field))];
 }
 
 const conditionsPath = 'status.conditions';
@@ -277,7 +280,7 @@ function* restoreOtherParts(
     object.status = status;
   }
   if (context.subresource === 'status') restoreDecisions(object, old);
-  setConditionTimes(context, object, old);
+  yield* setConditionTimes(context, object, old);
 }
 
 /**
@@ -301,28 +304,28 @@ function restoreDecisions(
   }
 }
 
-function setConditionTimes(
+function* setConditionTimes(
   context: StrategyContext,
   object: Stored<CertificateSigningRequest>,
   old: Stored<CertificateSigningRequest>,
-): void {
+): Generator<void, void> {
   const now = formatTime(context.nowMs);
   const oldConditions = firstByName(old.status?.conditions ?? [], ({ type }) => type ?? '');
-  for (const condition of object.status?.conditions ?? []) {
+  yield* forEachSteps(object.status?.conditions ?? [], (condition) => {
     const before = oldConditions.get(condition.type ?? '');
     if (typeof condition.lastUpdateTime !== 'string') condition.lastUpdateTime = now;
-    if (typeof condition.lastTransitionTime === 'string') continue;
+    if (typeof condition.lastTransitionTime === 'string') return;
     const isSame = before !== undefined && same(before.status, condition.status);
     condition.lastTransitionTime = (isSame ? before.lastTransitionTime : undefined) ?? now;
-  }
+  });
 }
 
 /** Validates the status; an update may keep errors of the old one. */
-function validateStatus(
+function* validateStatus(
   object: Stored<CertificateSigningRequest>,
   old: Stored<CertificateSigningRequest>,
-): FieldError[] {
-  return [...validateConditions(object, old), ...validateCertificate(object, old)];
+): Generator<void, FieldError[]> {
+  return [...(yield* validateConditions(object, old)), ...validateCertificate(object, old)];
 }
 
 const decisions = ['Approved', 'Denied'];
@@ -334,13 +337,13 @@ const opposite = new Map([
 function validateConditions(
   object: Stored<CertificateSigningRequest>,
   old: Stored<CertificateSigningRequest>,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const before = allConditions(old).map(({ type }) => type ?? '');
   const mayContradict = decisions.every((type) => before.includes(type));
   const mayRepeat = new Set(before).size < before.length;
   const mayLackType = before.includes('');
   const seen = new Set<string>();
-  return allConditions(object).flatMap((condition, index) => {
+  return flatMapSteps(allConditions(object), (condition, index) => {
     const path = `${conditionsPath}[${index}]`;
     const type = condition.type ?? '';
     const errors: FieldError[] = [];

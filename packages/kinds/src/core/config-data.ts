@@ -18,10 +18,18 @@ import {
   tooLong,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn, sizeAt, textAt } from '../cells.ts';
-import { defineKind } from '../define.ts';
+import { defineKind, steppedDefaults } from '../define.ts';
 import type { ConfigMap, Secret } from '../gen/types/core/v1.ts';
-import type { ColumnDef, ResourceDef, Stored } from '../resource-def.ts';
-import { immutable, keyed, sameOrEmpty, sortedKeys } from '../rules/checks.ts';
+import type { ColumnDef, Findings, ResourceDef, Stored } from '../resource-def.ts';
+import {
+  errorSteps,
+  flatMapSteps,
+  immutable,
+  keyed,
+  sameOrEmptySteps,
+  sortedKeys,
+} from '../rules/checks.ts';
+import { forEachSteps } from '../rules/fill.ts';
 
 /** The column with the number of entries of a ConfigMap or Secret. */
 const dataColumn: ColumnDef = column('Data', (object) => sizeAt(object, 'data', 'binaryData'), {
@@ -41,10 +49,8 @@ export function configMap(dialect: Dialect): ResourceDef {
       extraMetadataChecks: { '': ['change', 'whole'] },
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object, old) => [
-        ...validateImmutableData(object, old),
-        ...validate(object),
-      ],
+      validateUpdate: (_, object, old) =>
+        old.immutable === true ? validateChange(object, old) : validate(object),
     },
     example: () => ({ data: { greeting: 'hello' }, binaryData: { raw: 'AAEC' } }),
   });
@@ -53,23 +59,35 @@ export function configMap(dialect: Dialect): ResourceDef {
 /** Upper bound of the total size of a ConfigMap's or Secret's values, in bytes. */
 const dataBytesMax = 1024 * 1024;
 
-function validate(object: Stored<ConfigMap>): FieldError[] {
-  const errors: FieldError[] = [];
-  if (isClearlyValid(object)) return errors;
-  const { data = {}, binaryData = {} } = object;
+const validate = (object: Stored<ConfigMap>): Findings =>
+  isClearlyValid(object) ? [] : validateData(object);
+
+function* validateChange(
+  object: Stored<ConfigMap>,
+  old: Stored<ConfigMap>,
+): Generator<void, FieldError[]> {
+  return [...(yield* validateImmutableData(object, old)), ...(yield* errorSteps(validate(object)))];
+}
+
+function* validateData({
+  data = {},
+  binaryData = {},
+}: Stored<ConfigMap>): Generator<void, FieldError[]> {
   let total = 0;
-  for (const key of sortedKeys(data)) {
+  const errors = yield* flatMapSteps(sortedKeys(data), (key) => {
     const path = keyed('data', key);
-    appendAll(errors, ruleErrors(path, key, configMapKey));
+    const ofKey = ruleErrors(path, key, configMapKey);
     if (Object.hasOwn(binaryData, key)) {
-      errors.push(invalid(path, key, 'duplicate of key present in binaryData'));
+      ofKey.push(invalid(path, key, 'duplicate of key present in binaryData'));
     }
     total += Buffer.byteLength(data[key] ?? '');
-  }
-  for (const key of sortedKeys(binaryData)) {
-    appendAll(errors, ruleErrors(keyed('binaryData', key), key, configMapKey));
+    return ofKey;
+  });
+  const ofBinaryData = yield* flatMapSteps(sortedKeys(binaryData), (key) => {
     total += decodedLength(binaryData[key] ?? '');
-  }
+    return ruleErrors(keyed('binaryData', key), key, configMapKey);
+  });
+  appendAll(errors, ofBinaryData);
   // kube-apiserver's path for the object as a whole.
   if (total > dataBytesMax) errors.push(tooLong('[]', dataBytesMax));
   return errors;
@@ -94,17 +112,21 @@ function decodedLength(base64: string): number {
 }
 
 /** Rejects changes of a ConfigMap or Secret whose `immutable` is true. */
-function validateImmutableData(
+function* validateImmutableData(
   object: Stored<ConfigMap> | Stored<Secret>,
   old: Stored<ConfigMap> | Stored<Secret>,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   if (old.immutable !== true) return [];
   const detail = 'field is immutable when `immutable` is set';
   const errors = object.immutable === true ? [] : [forbiddenField('immutable', detail)];
-  if (!sameOrEmpty(object.data, old.data)) errors.push(forbiddenField('data', detail));
+  if (!(yield* sameOrEmptySteps(object.data, old.data))) {
+    errors.push(forbiddenField('data', detail));
+  }
   const binary = (stored: Stored<ConfigMap | Secret>) =>
     'binaryData' in stored ? stored.binaryData : undefined;
-  if (!sameOrEmpty(binary(object), binary(old))) errors.push(forbiddenField('binaryData', detail));
+  if (!(yield* sameOrEmptySteps(binary(object), binary(old)))) {
+    errors.push(forbiddenField('binaryData', detail));
+  }
   return errors;
 }
 
@@ -121,7 +143,7 @@ export function secret(dialect: Dialect): ResourceDef {
     versions: [
       {
         version: 'v1',
-        defaults: (object) => fillSecret(object),
+        ...steppedDefaults(fillSecret),
         columns: [nameColumn, typeColumn, dataColumn, ageColumn],
       },
     ],
@@ -130,11 +152,13 @@ export function secret(dialect: Dialect): ResourceDef {
       extraMetadataChecks: { '': ['change', 'whole'] },
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validateSecret(object, dialect),
-      validateUpdate: (_, object, old) => [
-        ...immutable('type', object.type, old.type),
-        ...validateImmutableData(object, old),
-        ...validateSecret(object, dialect),
-      ],
+      *validateUpdate(_, object, old) {
+        return [
+          ...immutable('type', object.type, old.type),
+          ...(yield* validateImmutableData(object, old)),
+          ...(yield* validateSecret(object, dialect)),
+        ];
+      },
       warnings: (object) => pairWarnings(object, dialect),
     },
     example: () => ({ type: 'Opaque', data: { password: 'c2VzYW1l' } }),
@@ -142,26 +166,25 @@ export function secret(dialect: Dialect): ResourceDef {
 }
 
 /** Merges `stringData` into `data`, replacing keys of the same name, and sets the type. */
-function fillSecret(object: Stored<Secret>): void {
+function* fillSecret(object: Stored<Secret>): Generator<void, void> {
   const { stringData } = object;
   if (stringData !== undefined && stringData !== null) {
     const data = object.data ?? {};
-    for (const key of Object.keys(stringData)) {
+    yield* forEachSteps(Object.keys(stringData), (key) => {
       setMember(data, key, Buffer.from(stringData[key] ?? '', 'utf8').toString('base64'));
-    }
+    });
     if (Object.keys(data).length > 0) object.data = data;
   }
   delete object.stringData;
   if ((object.type ?? '') === '') object.type = 'Opaque';
 }
 
-function validateSecret(object: Stored<Secret>, dialect: Dialect): FieldError[] {
-  const errors: FieldError[] = [];
+function* validateSecret(object: Stored<Secret>, dialect: Dialect): Generator<void, FieldError[]> {
   let total = 0;
-  for (const key of sortedKeys(object.data)) {
-    appendAll(errors, ruleErrors(keyed('data', key), key, configMapKey));
+  const errors = yield* flatMapSteps(sortedKeys(object.data), (key) => {
     total += decodedLength(object.data?.[key] ?? '');
-  }
+    return ruleErrors(keyed('data', key), key, configMapKey);
+  });
   if (total > dataBytesMax) errors.push(tooLong('data', dataBytesMax));
   return [...errors, ...validateType(object, dialect)];
 }

@@ -10,6 +10,7 @@ import { ageColumn, column, nameColumn } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import type { Namespace } from '../gen/types/core/v1.ts';
 import type { ResourceDef, Stored, StrategyContext } from '../resource-def.ts';
+import { flatMapSteps } from '../rules/checks.ts';
 import { ensure, fill } from '../rules/fill.ts';
 
 /**
@@ -110,9 +111,9 @@ function validateFinalizers(
   object: Stored<Namespace>,
   dialect: Dialect,
   fieldOf: (index: number) => string,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const detail = 'name is neither a standard finalizer name nor is it fully qualified';
-  return (object.spec?.finalizers ?? []).flatMap((name, index) => {
+  return flatMapSteps(object.spec?.finalizers ?? [], (name, index) => {
     const field = fieldOf(index);
     const broken = ruleErrors(field, name, qualifiedName);
     const standard = name === dialect.productName || garbageCollectorFinalizers.has(name);

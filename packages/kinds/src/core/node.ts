@@ -3,7 +3,6 @@ import {
   capitalize,
   type Dialect,
   dnsSubdomain,
-  duplicate,
   type FieldError,
   forbiddenField,
   internal,
@@ -13,7 +12,6 @@ import {
   labelValue,
   parseIpBlock,
   qualifiedName,
-  repeats,
   required,
   ruleErrors,
 } from '@wheelhouse/machinery';
@@ -24,7 +22,7 @@ import type { Node } from '../gen/types/core/v1.ts';
 import { validateEffect } from '../pod/validation/placement.ts';
 import { quantitySteps, validateAmount } from '../pod/validation/resources.ts';
 import type { ColumnDef, ResourceDef, Stored } from '../resource-def.ts';
-import { flatMapSteps, goStrings, sortedKeys } from '../rules/checks.ts';
+import { duplicateErrors, flatMapSteps, goStrings, sortedKeys } from '../rules/checks.ts';
 import { ensure, fillMapSteps, objectAt, roundAmountsSteps } from '../rules/fill.ts';
 import { annotatedAvoidPods, annotatedList, oldAnnotations } from '../rules/old-annotations.ts';
 import { validateCidr } from './addresses.ts';
@@ -167,7 +165,7 @@ function* validateNode(object: Stored<Node>, dialect: Dialect): Generator<void, 
     ...(yield* validateOldAnnotations(object, dialect)),
     ...(yield* validateNodeTaints(object)),
     ...(yield* validateResources(object, dialect)),
-    ...validatePodCidrs((object.spec?.podCIDRs ?? []).map(String)),
+    ...(yield* validatePodCidrs((object.spec?.podCIDRs ?? []).map(String))),
   ];
 }
 
@@ -183,14 +181,14 @@ function* validateOldAnnotations(
   );
   const errors: FieldError[] = [];
   if (taintsText) {
-    const parsed = annotatedList('taints', taintsText);
+    const parsed = yield* annotatedList('taints', taintsText);
     if ('problem' in parsed) errors.push(invalid(path, taints, parsed.problem));
     else appendAll(errors, yield* validateTaints(parsed.items, `${path}.${taints}`));
   }
   if (avoidText) {
-    const found = annotatedAvoidPods(avoidText);
+    const found = yield* annotatedAvoidPods(avoidText);
     if ('problem' in found) errors.push(invalid(`${path}.AvoidPods`, avoidPods, found.problem));
-    else appendAll(errors, validateAvoidPods(found.items, `${path}.${avoidPods}`));
+    else appendAll(errors, yield* validateAvoidPods(found.items, `${path}.${avoidPods}`));
   }
   return errors;
 }
@@ -239,8 +237,11 @@ function goTime(text: string): string {
   return `time.Date(${at.getUTCFullYear()}, time.${month}, ${clock.join(', ')}, 0, time.Local)`;
 }
 
-function validateAvoidPods(entries: readonly JsonObject[], path: string): FieldError[] {
-  return entries.flatMap((entry, index) => {
+function validateAvoidPods(
+  entries: readonly JsonObject[],
+  path: string,
+): Generator<void, FieldError[]> {
+  return flatMapSteps(entries, (entry, index) => {
     const signature = `${path}[${index}].PodSignature`;
     const controller = objectAt(entry, 'podSignature', 'podController');
     if (controller === undefined) return [required(signature)];
@@ -267,11 +268,13 @@ function* validateResources(object: Stored<Node>, dialect: Dialect): Generator<v
   return errors;
 }
 
-function validatePodCidrs(cidrs: readonly string[]): FieldError[] {
+function* validatePodCidrs(cidrs: readonly string[]): Generator<void, FieldError[]> {
   const field = 'spec.podCIDRs';
-  const errors = cidrs.flatMap((cidr, index) => validateCidr(`${field}[${index}]`, cidr));
+  const errors = yield* flatMapSteps(cidrs, (cidr, index) =>
+    validateCidr(`${field}[${index}]`, cidr),
+  );
   if (cidrs.length < 2) return errors;
-  const families = cidrs.map((cidr) => parseIpBlock(cidr)?.base.family);
+  const families = yield* flatMapSteps(cidrs, (cidr) => [parseIpBlock(cidr)?.base.family]);
   const bad = families.indexOf(undefined);
   if (bad >= 0) {
     const why = `invalid CIDR[${bad}]: <nil> (invalid CIDR address: ${cidrs[bad]})`;
@@ -282,10 +285,7 @@ function validatePodCidrs(cidrs: readonly string[]): FieldError[] {
     const detail = 'may specify no more than one CIDR for each IP family';
     errors.push(invalidGo(field, () => goStrings(cidrs), detail));
   }
-  const isRepeated = repeats(cidrs);
-  cidrs.forEach((cidr, index) => {
-    if (isRepeated[index] === true) errors.push(duplicate(`${field}[${index}]`, cidr));
-  });
+  appendAll(errors, yield* duplicateErrors(cidrs, field));
   return errors;
 }
 
@@ -298,7 +298,7 @@ function* validateNodeUpdate(
   return [
     ...(yield* validateOldAnnotations(object, dialect)),
     ...(yield* validateResources(object, dialect)),
-    ...validateAddresses(object),
+    ...(yield* validateAddresses(object)),
     ...validatePodCidrsUnchanged(object, old),
     ...validateProviderUnchanged(object, old),
     ...(yield* validateNodeTaints(object)),
@@ -308,9 +308,9 @@ function* validateNodeUpdate(
   ];
 }
 
-function validateAddresses(object: Stored<Node>): FieldError[] {
+function validateAddresses(object: Stored<Node>): Generator<void, FieldError[]> {
   const seen = new Set<string>();
-  return (object.status?.addresses ?? []).flatMap((nodeAddress, index) => {
+  return flatMapSteps(object.status?.addresses ?? [], (nodeAddress, index) => {
     const [type, address] = [nodeAddress.type ?? '', nodeAddress.address ?? ''].map((text) =>
       JSON.stringify(text),
     );

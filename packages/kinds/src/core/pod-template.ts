@@ -1,10 +1,10 @@
 import { type Dialect, dnsSubdomain } from '@wheelhouse/machinery';
 import { exampleTemplate, wideColumns } from '../apps/workload.ts';
 import { column, labelsText, nameColumn } from '../cells.ts';
-import { defineKind } from '../define.ts';
+import { defineKind, steppedDefaults } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { PodTemplate } from '../gen/types/core/v1.ts';
-import { fillPodSpec, removingOldInitContainers } from '../pod/defaults.ts';
+import { fillPodSpecSteps, removingOldInitContainers } from '../pod/defaults.ts';
 import { newPodRules, type PodRules } from '../pod/rules.ts';
 import { templateRules, validatePodTemplate } from '../pod/template.ts';
 import { templateWarnings } from '../pod/warnings.ts';
@@ -22,8 +22,10 @@ export function podTemplate(dialect: Dialect, features: Features = defaultFeatur
     versions: [
       {
         version: 'v1',
-        defaults: removingOldInitContainers(dialect, ['template'], (object) =>
-          fillPodSpec(object.template?.spec),
+        ...steppedDefaults(
+          removingOldInitContainers(dialect, ['template'], (object: Stored<PodTemplate>) =>
+            fillPodSpecSteps(object.template?.spec),
+          ),
         ),
         columns: [
           nameColumn,

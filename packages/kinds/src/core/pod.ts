@@ -6,6 +6,7 @@ import {
   type FieldError,
   forbiddenField,
   type JsonObject,
+  joined,
 } from '@wheelhouse/machinery';
 import { age, ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
 import { defineKind, steppedDefaults, virtualKind } from '../define.ts';
@@ -175,7 +176,9 @@ function preparationOf(dialect: Dialect, features: Features) {
   return function* (context: StrategyContext, object: Stored<Pod>): Generator<void, void> {
     yield* preparePod(context, object, dialect);
     // Admission may have set requests.
-    if (features.enabled('InPlacePodVerticalScaling')) fillResizePolicies(object.spec ?? {});
+    if (features.enabled('InPlacePodVerticalScaling')) {
+      yield* fillResizePolicies(object.spec ?? {});
+    }
   };
 }
 
@@ -186,13 +189,13 @@ function* fillDefaults(object: Stored<Pod>, features: Features): Generator<void,
     fillResources(spec.resources);
     fillPodRequests(spec);
   }
-  if (features.enabled('InPlacePodVerticalScaling')) fillResizePolicies(spec);
+  if (features.enabled('InPlacePodVerticalScaling')) yield* fillResizePolicies(spec);
   yield* fillPodSpecSteps(spec);
   // For pods only, not for templates.
   const grace = 'terminationGracePeriodSeconds';
   if (numberAt(spec, grace) < 0) spec[grace] = 1;
   fill(spec, { enableServiceLinks: true });
-  fillHostPorts(spec);
+  yield* fillHostPorts(spec);
   fillAddresses(object.status);
   yield* roundReportedSteps(object.status);
 }
@@ -368,10 +371,10 @@ function* validateNewPod(object: Stored<Pod>, ports: PodPorts): Generator<void, 
     const detail = 'cannot be set until all schedulingGates have been cleared';
     errors.push(forbiddenField('spec.nodeName', detail));
   }
-  return [
-    ...errors,
-    ...validateProfileAgreement(annotationsOf(object), spec, { path: 'spec', dialect }),
-  ];
+  return joined<FieldError>(
+    errors,
+    validateProfileAgreement(annotationsOf(object), spec, { path: 'spec', dialect }),
+  );
 }
 
 /** Validates a changed Pod by the rules of the endpoint. */
@@ -386,7 +389,7 @@ function* validatePodChange(change: {
     case '':
       return yield* validatePodUpdate(object, old, ports);
     case 'status':
-      return validatePodStatus(object, old, ports);
+      return yield* validatePodStatus(object, old, ports);
     case 'ephemeralcontainers':
       return yield* validateAddedContainers(object, old, ports);
     case 'resize':

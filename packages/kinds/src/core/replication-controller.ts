@@ -8,10 +8,10 @@ import {
 } from '@wheelhouse/machinery';
 import { exampleTemplate, replicaColumns, replicaStrategy, wideColumns } from '../apps/workload.ts';
 import { column, labelsText } from '../cells.ts';
-import { defineKind, scaleSubresourceOf, statusSubresource } from '../define.ts';
+import { defineKind, scaleSubresourceOf, statusSubresource, steppedDefaults } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { ReplicationController } from '../gen/types/core/v1.ts';
-import { fillPodSpec, removingOldInitContainers } from '../pod/defaults.ts';
+import { fillPodSpecSteps, removingOldInitContainers } from '../pod/defaults.ts';
 import { validateNonNegative } from '../pod/fields.ts';
 import { goStringMap } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
@@ -37,7 +37,7 @@ export function replicationController(
     versions: [
       {
         version: 'v1',
-        defaults: removingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
+        ...steppedDefaults(removingOldInitContainers(dialect, ['spec', 'template'], fillDefaults)),
         columns: [
           ...replicaColumns,
           ...wideColumns().slice(0, 2),
@@ -77,7 +77,7 @@ export function replicationController(
 }
 
 /** Labels and selector default to those of the template. */
-function fillDefaults(object: Stored<ReplicationController>): void {
+function* fillDefaults(object: Stored<ReplicationController>): Generator<void, void> {
   const spec = ensure(object, 'spec');
   fill(spec, { replicas: 1 });
   const labels = spec.template?.metadata?.labels;
@@ -85,7 +85,7 @@ function fillDefaults(object: Stored<ReplicationController>): void {
     fill(spec, { selector: { ...labels } });
     fill(ensure(object, 'metadata'), { labels: { ...labels } });
   }
-  fillPodSpec(spec.template?.spec);
+  yield* fillPodSpecSteps(spec.template?.spec);
 }
 
 const templatePath = ['spec', 'template'];

@@ -129,7 +129,7 @@ const podScopes = [
 const scopes = new Set([...podScopes, 'PriorityClass']);
 
 function* validateScopes(spec: Stored<ResourceQuotaSpec>): Generator<void, FieldError[]> {
-  const specScopes = (spec.scopes ?? []).map(String);
+  const specScopes: readonly string[] = spec.scopes ?? [];
   const refuse = (detail: string) => invalidGo('spec.scopes', () => goScopes(spec), detail);
   const countUnsupported = unsupportedCounter(spec);
   const errors = yield* flatMapSteps(specScopes, (scope) => [
@@ -142,7 +142,7 @@ function* validateScopes(spec: Stored<ResourceQuotaSpec>): Generator<void, Field
 }
 
 const goScopes = (spec: Stored<ResourceQuotaSpec> | undefined): string => {
-  const list = (spec?.scopes ?? []).map(String);
+  const list = spec?.scopes ?? [];
   return goList('core.ResourceQuotaScope', list.length === 0 ? undefined : list);
 };
 
@@ -274,8 +274,11 @@ function* validateQuotaUpdate(
   dialect: Dialect,
 ): Generator<void, FieldError[]> {
   const errors = yield* validateSpec(object, dialect);
-  const of = (quota: Stored<ResourceQuota>) => new Set((quota.spec?.scopes ?? []).map(String));
-  const [now, before] = [of(object), of(old)];
+  const of = (quota: Stored<ResourceQuota>) => new Set<string>(quota.spec?.scopes);
+  yield;
+  const now = of(object);
+  yield;
+  const before = of(old);
   if (now.size === before.size && [...now].every((scope) => before.has(scope))) return errors;
   const shown = goScopes(object.spec);
   return [...errors, invalidGo('spec.scopes', () => shown, 'field is immutable')];

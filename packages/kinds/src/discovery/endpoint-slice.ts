@@ -16,10 +16,10 @@ import {
 } from '@wheelhouse/machinery';
 import { ageColumn, column, firstValues, listAt, nameColumn, sizeAt, textAt } from '../cells.ts';
 import { validateNonSpecialIp } from '../core/addresses.ts';
-import { defineKind } from '../define.ts';
+import { defineKind, steppedDefaults } from '../define.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import type { Endpoint, EndpointPort, EndpointSlice } from '../gen/types/discovery/v1.ts';
-import { validateChoice, validateLabels } from '../pod/fields.ts';
+import { labelErrorSteps, validateChoice } from '../pod/fields.ts';
 import type { ColumnDef, ResourceDef, Stored, StrategyContext } from '../resource-def.ts';
 import { flatMapSteps, immutable, sameOrEmpty, sameOrEmptySteps } from '../rules/checks.ts';
 import { fillAbsent, forEachSteps, objectsAt } from '../rules/fill.ts';
@@ -59,7 +59,7 @@ export function endpointSlice(dialect: Dialect, features: Features = defaultFeat
     facts: 'discovery',
     kind: 'EndpointSlice',
     scope: 'Namespaced',
-    versions: [{ version: 'v1', defaults: fillDefaults, columns }],
+    versions: [{ version: 'v1', ...steppedDefaults(fillSteps), columns }],
     strategy: {
       extraMetadataChecks: { '': ['whole'] },
       validateName: dnsSubdomain,
@@ -93,12 +93,11 @@ export function endpointSlice(dialect: Dialect, features: Features = defaultFeat
   });
 }
 
-function fillDefaults(object: Stored<EndpointSlice>): void {
-  for (const port of object.ports ?? []) {
+const fillSteps = (object: Stored<EndpointSlice>): Generator<void, void> =>
+  forEachSteps(object.ports ?? [], (port) => {
     if (port.name === undefined) port.name = '';
     fillAbsent(port, { protocol: 'TCP' });
-  }
-}
+  });
 
 const listCell = (values: readonly string[]): string => firstValues(values) || '<unset>';
 
@@ -164,7 +163,7 @@ function* validateEndpoints(object: Stored<EndpointSlice>): Generator<void, Fiel
     return [
       ...(yield* validateAddresses(endpoint, `${path}.addresses`, addressType)),
       ...optionalName(nodeName, `${path}.nodeName`, dnsSubdomain),
-      ...validateTopology(endpoint, `${path}.deprecatedTopology`),
+      ...(yield* validateTopology(endpoint, `${path}.deprecatedTopology`)),
       ...optionalName(hostname, `${path}.hostname`, dnsLabel),
       ...validateHints(endpoint, `${path}.hints.forZones`),
     ];
@@ -225,11 +224,14 @@ const optionalName = (value: JsonValue | undefined, field: string, rule: typeof 
 
 const topologyLabelsMax = 16;
 
-function validateTopology(endpoint: Stored<Endpoint>, path: string): FieldError[] {
+function* validateTopology(
+  endpoint: Stored<Endpoint>,
+  path: string,
+): Generator<void, FieldError[]> {
   const size = sizeAt(endpoint, 'deprecatedTopology');
   return [
     ...(size > topologyLabelsMax ? [tooMany(path, size, topologyLabelsMax)] : []),
-    ...validateLabels(endpoint.deprecatedTopology, path),
+    ...(yield* labelErrorSteps(endpoint.deprecatedTopology, path)),
   ];
 }
 

@@ -35,7 +35,7 @@ import type {
 } from '../gen/types/networking/v1.ts';
 import { validatePortNumber } from '../pod/fields.ts';
 import type { ResourceDef, Stored } from '../resource-def.ts';
-import { flatMapSteps, goList, immutable } from '../rules/checks.ts';
+import { flatMapSteps, goList, immutable, someSteps } from '../rules/checks.ts';
 import { fillAbsent } from '../rules/fill.ts';
 
 /** Ingress: routes HTTP traffic from outside to Services. */
@@ -125,8 +125,11 @@ interface Tolerated {
 const noneTolerated: Tolerated = { secretNames: false, wildcardRules: false };
 
 /** Validates a new Ingress, which may set the class either in the spec or in the annotation. */
-function validateNewIngress(object: Stored<Ingress>, dialect: Dialect): FieldError[] {
-  const errors = validateSpec(object, noneTolerated);
+function* validateNewIngress(
+  object: Stored<Ingress>,
+  dialect: Dialect,
+): Generator<void, FieldError[]> {
+  const errors = yield* validateSpec(object, noneTolerated);
   const annotation = dialect.label('ingress.class');
   const annotations = object.metadata.annotations ?? {};
   const className = object.spec?.ingressClassName;
@@ -136,7 +139,10 @@ function validateNewIngress(object: Stored<Ingress>, dialect: Dialect): FieldErr
   return [...errors, invalid(`annotations.${annotation}`, annotations[annotation], detail)];
 }
 
-function validateSpec(object: Stored<Ingress>, tolerated: Tolerated): FieldError[] {
+function* validateSpec(
+  object: Stored<Ingress>,
+  tolerated: Tolerated,
+): Generator<void, FieldError[]> {
   const rules = object.spec?.rules ?? [];
   const fallback = object.spec?.defaultBackend;
   const errors: FieldError[] = [];
@@ -145,12 +151,14 @@ function validateSpec(object: Stored<Ingress>, tolerated: Tolerated): FieldError
     errors.push(invalidGo('spec', () => goList('networking.IngressRule', undefined), detail));
   }
   if (fallback !== undefined) appendAll(errors, validateBackend(fallback, 'spec.defaultBackend'));
-  rules.forEach((rule, index) => {
-    appendAll(errors, validateRule(rule, `spec.rules[${index}]`, tolerated));
-  });
-  (object.spec?.tls ?? []).forEach((tls, index) => {
-    appendAll(errors, validateTls(tls, `spec.tls[${index}]`, tolerated));
-  });
+  const ofRules = yield* flatMapSteps(rules, (rule, index) =>
+    validateRule(rule, `spec.rules[${index}]`, tolerated),
+  );
+  const ofTls = yield* flatMapSteps(object.spec?.tls ?? [], (tls, index) =>
+    validateTls(tls, `spec.tls[${index}]`, tolerated),
+  );
+  appendAll(errors, ofRules);
+  appendAll(errors, ofTls);
   const className = object.spec?.ingressClassName;
   if (typeof className === 'string') {
     appendAll(errors, ruleErrors('spec.ingressClassName', className, dnsSubdomain));
@@ -202,7 +210,11 @@ function validateBackendPort(service: Stored<IngressServiceBackend>, path: strin
   return [required(path, 'port name or number is required')];
 }
 
-function validateRule(rule: Stored<IngressRule>, path: string, tolerated: Tolerated): FieldError[] {
+function* validateRule(
+  rule: Stored<IngressRule>,
+  path: string,
+  tolerated: Tolerated,
+): Generator<void, FieldError[]> {
   const host = rule.host ?? '';
   const errors: FieldError[] = [];
   if (host !== '') {
@@ -212,17 +224,22 @@ function validateRule(rule: Stored<IngressRule>, path: string, tolerated: Tolera
     appendAll(errors, ruleErrors(`${path}.host`, host, hostRule(host)));
   }
   if (host.includes('*') && tolerated.wildcardRules) return errors;
-  return [...errors, ...validateRuleValue(rule, path)];
+  return [...errors, ...(yield* validateRuleValue(rule, path))];
 }
 
 const hostRule = (host: string) => (host.includes('*') ? wildcardSubdomain : dnsSubdomain);
 
-function validateRuleValue(rule: Stored<IngressRule>, path: string): FieldError[] {
+function* validateRuleValue(
+  rule: Stored<IngressRule>,
+  path: string,
+): Generator<void, FieldError[]> {
   const http = rule.http;
   if (http === undefined) return [];
   const paths = http.paths ?? [];
   if (paths.length === 0) return [required(`${path}.http.paths`)];
-  return paths.flatMap((httpPath, index) => validatePath(httpPath, `${path}.http.paths[${index}]`));
+  return yield* flatMapSteps(paths, (httpPath, index) =>
+    validatePath(httpPath, `${path}.http.paths[${index}]`),
+  );
 }
 
 function validatePath(rule: Stored<HTTPIngressPath>, path: string): FieldError[] {
@@ -263,8 +280,12 @@ function validatePathText(rule: Stored<HTTPIngressPath>, path: string): FieldErr
   }
 }
 
-function validateTls(tls: Stored<IngressTLS>, path: string, tolerated: Tolerated): FieldError[] {
-  const errors = (tls.hosts ?? []).flatMap((host, index) =>
+function* validateTls(
+  tls: Stored<IngressTLS>,
+  path: string,
+  tolerated: Tolerated,
+): Generator<void, FieldError[]> {
+  const errors = yield* flatMapSteps(tls.hosts ?? [], (host, index) =>
     ruleErrors(`${path}.hosts[${index}]`, String(host), hostRule(String(host))),
   );
   return tolerated.secretNames ? errors : [...errors, ...validateSecretName(tls, path)];
@@ -288,12 +309,18 @@ function validateIngressStatus(object: Stored<Ingress>): Generator<void, FieldEr
 }
 
 /** Validates a changed Ingress, which may keep some errors of the old one. */
-function validateIngressChange(object: Stored<Ingress>, old: Stored<Ingress>): FieldError[] {
-  const secretNames = (old.spec?.tls ?? []).some((tls) => validateSecretName(tls, '').length > 0);
-  const wildcardRules = (old.spec?.rules ?? []).some(
-    (rule) => (rule.host ?? '').includes('*') && validateRuleValue(rule, '').length > 0,
+function* validateIngressChange(
+  object: Stored<Ingress>,
+  old: Stored<Ingress>,
+): Generator<void, FieldError[]> {
+  const secretNames = yield* someSteps(
+    old.spec?.tls ?? [],
+    (tls) => validateSecretName(tls, '').length > 0,
   );
-  return validateSpec(object, { secretNames, wildcardRules });
+  const wildcardRules = yield* someSteps(old.spec?.rules ?? [], function* (rule) {
+    return (rule.host ?? '').includes('*') && (yield* validateRuleValue(rule, '')).length > 0;
+  });
+  return yield* validateSpec(object, { secretNames, wildcardRules });
 }
 
 /** Returns a warning about a new Ingress that sets its class only in the annotation. */

@@ -1,4 +1,4 @@
-import { type ApiObject, type JsonObject, jsonObject } from '@wheelhouse/machinery';
+import { type ApiObject, type JsonObject, jsonObject, runInOnePiece } from '@wheelhouse/machinery';
 import { fillDaemonSet, templateGenerationAnnotation } from '../apps/daemon-set.ts';
 import { rollbackAnnotation } from '../apps/deployment.ts';
 import { at, textAt } from '../cells.ts';
@@ -70,7 +70,7 @@ export function olderApps(): readonly OlderKind[] {
           ...templateGeneration,
           defaults: (object) => {
             fillOnDeleteDefaults(object);
-            fillDaemonSet(object);
+            runInOnePiece(fillDaemonSet(object));
           },
           defaulting: 'alone',
           rules: mutableSelectorRules,

@@ -11,6 +11,7 @@ import { mutatingPolicyKinds } from '../admissionregistration/mutating-admission
 import { storageVersion } from '../apiserverinternal/storage-version.ts';
 import { clusterTrustBundle } from '../certificates/cluster-trust-bundle.ts';
 import { leaseCandidate } from '../coordination/lease-candidate.ts';
+import { steppedDefaults } from '../define.ts';
 import { directoryOfGroup, groupOfDirectory } from '../facts.ts';
 import { defaultFeatures, type Features } from '../features/features.ts';
 import { ipAddress, serviceCidr } from '../networking/service-addresses.ts';
@@ -170,10 +171,12 @@ function versionDef(
     get schema() {
       return schema();
     },
-    defaults(object) {
+    ...steppedDefaults<ApiObject>(function* (object) {
       older.defaults?.(object);
-      if (older.defaulting !== 'alone') stored?.defaults?.(object);
-    },
+      if (older.defaulting === 'alone') return;
+      if (stored?.defaultSteps === undefined) stored?.defaults?.(object);
+      else yield* stored.defaultSteps(object);
+    }),
     toStorage: (object) => shaped(stored?.schema, toStorage?.(object) ?? object),
     fromStorage: (object) => shaped(schema(), fromStorage?.(object) ?? object),
     ...(columns === undefined ? {} : { columns }),

@@ -17,27 +17,24 @@ import type {
   Volume,
   VolumeResourceRequirements,
 } from '../gen/types/core/v1.ts';
-import type { Stored } from '../resource-def.ts';
+import type { MaybeSteps, Stored } from '../resource-def.ts';
 import {
   ensure,
   fill,
   fillAbsent,
   fillMapSteps,
+  forEachSteps,
   objectAt,
   roundAmountsSteps,
 } from '../rules/fill.ts';
 import { containerAmounts, podLevelResources } from './amounts.ts';
 
-/** Fills the defaults of the spec of a pod or template. */
-export function fillPodSpec(spec: Stored<PodSpec> | undefined): void {
-  if (spec !== undefined) runInOnePiece(fillPodSpecSteps(spec));
-}
+/** Containers, or volumes, that one step fills. */
+const partsPerStep = 100;
 
-/** Containers that one step fills. */
-const containersPerStep = 100;
-
-/** Does the work of `fillPodSpec` in steps (TRUST-2). */
-export function* fillPodSpecSteps(spec: Stored<PodSpec>): Generator<void, void> {
+/** Fills the defaults of the spec of a pod or template, in steps (TRUST-2). */
+export function* fillPodSpecSteps(spec: Stored<PodSpec> | undefined): Generator<void, void> {
+  if (spec === undefined) return;
   fill(spec, {
     restartPolicy: 'Always',
     dnsPolicy: 'ClusterFirst',
@@ -49,14 +46,16 @@ export function* fillPodSpecSteps(spec: Stored<PodSpec>): Generator<void, void> 
   if (spec.overhead !== undefined) yield* roundAmountsSteps(spec.overhead);
   if (spec.resources !== undefined) yield* resourceSteps(spec.resources);
   for (const member of ['initContainers', 'containers', 'ephemeralContainers'] as const) {
-    for (const [index, container] of (spec[member] ?? []).entries()) {
-      if (index % containersPerStep === containersPerStep - 1) yield;
-      fillContainer(container);
-      if (container.resources !== undefined) yield* resourceSteps(container.resources);
-    }
+    yield* forEachSteps(
+      spec[member] ?? [],
+      (container) => {
+        fillContainer(container);
+        return container.resources && resourceSteps(container.resources);
+      },
+      partsPerStep,
+    );
   }
-  yield;
-  for (const volume of spec.volumes ?? []) fillVolume(volume);
+  yield* forEachSteps(spec.volumes ?? [], fillVolume, partsPerStep);
 }
 
 /** Makes both members with the name of the service account equal; the newer one has precedence. */
@@ -147,7 +146,8 @@ export function fillResources(
   if (resources !== undefined) runInOnePiece(resourceSteps(resources));
 }
 
-function* resourceSteps(
+/** Does the work of `fillResources` in steps (TRUST-2). */
+export function* resourceSteps(
   resources: Stored<ResourceRequirements | VolumeResourceRequirements>,
 ): Generator<void, void> {
   if (resources.limits !== undefined) yield* roundAmountsSteps(resources.limits);
@@ -158,10 +158,14 @@ function* resourceSteps(
 export function* roundReportedSteps(status: Stored<PodStatus> | undefined): Generator<void, void> {
   const { containerStatuses, initContainerStatuses, ephemeralContainerStatuses } = status ?? {};
   for (const list of [initContainerStatuses, containerStatuses, ephemeralContainerStatuses]) {
-    for (const { allocatedResources, resources } of list ?? []) {
-      if (allocatedResources !== undefined) yield* roundAmountsSteps(allocatedResources);
-      if (resources !== undefined) yield* resourceSteps(resources);
-    }
+    yield* forEachSteps(
+      list ?? [],
+      function* ({ allocatedResources, resources }) {
+        if (allocatedResources !== undefined) yield* roundAmountsSteps(allocatedResources);
+        if (resources !== undefined) yield* resourceSteps(resources);
+      },
+      partsPerStep,
+    );
   }
 }
 
@@ -181,7 +185,8 @@ function fillHttpGet(action: Stored<HTTPGetAction> | undefined): void {
 
 const fileMode = 0o644;
 
-function fillVolume(volume: Stored<Volume>): void {
+/** @returns the rest of the work, which may take long */
+function fillVolume(volume: Stored<Volume>): MaybeSteps<void> {
   const sources = Object.entries(volume).filter(
     ([name, source]) => name !== 'name' && source !== null,
   );
@@ -199,7 +204,7 @@ function fillVolume(volume: Stored<Volume>): void {
   fill(image, { pullPolicy: pullPolicy(image?.reference ?? '') });
   const claim = volume.ephemeral?.volumeClaimTemplate?.spec ?? undefined;
   fillAbsent(claim, { volumeMode: 'Filesystem' });
-  fillResources(claim?.resources);
+  return claim?.resources && resourceSteps(claim.resources);
 }
 
 function fillDownwardItems(items: readonly Stored<DownwardAPIVolumeFile>[]): void {
@@ -220,13 +225,15 @@ export function fillDrivers(source: Stored<Volume | PersistentVolumeSpec>): void
   });
 }
 
-/** Sets the host ports of a pod that uses the host's network; not for templates. */
-export function fillHostPorts(spec: Stored<PodSpec>): void {
+/** Sets the host ports of a pod that uses the host's network, in steps; not for templates. */
+export function* fillHostPorts(spec: Stored<PodSpec>): Generator<void, void> {
   if (spec.hostNetwork !== true) return;
   for (const member of ['initContainers', 'containers'] as const) {
-    for (const port of (spec[member] ?? []).flatMap(({ ports }) => ports ?? [])) {
-      if ((port['hostPort'] ?? 0) === 0) port['hostPort'] = port['containerPort'] ?? 0;
-    }
+    yield* forEachSteps(spec[member] ?? [], ({ ports }) =>
+      forEachSteps(ports ?? [], (port) => {
+        if ((port.hostPort ?? 0) === 0) port.hostPort = port.containerPort ?? 0;
+      }),
+    );
   }
 }
 
@@ -242,11 +249,11 @@ export function fillAddresses(status: Stored<PodStatus> | undefined): void {
 /** Sets absent requests of containers to their limits, in steps; not for templates. */
 export function* requestsFromLimits(spec: Stored<PodSpec>): Generator<void, void> {
   for (const member of ['initContainers', 'containers'] as const) {
-    for (const container of spec[member] ?? []) {
+    yield* forEachSteps(spec[member] ?? [], (container) => {
       const limits = container.resources?.limits;
-      if (limits === undefined) continue;
-      yield* fillMapSteps(ensure(ensure(container, 'resources'), 'requests'), limits);
-    }
+      if (limits === undefined) return;
+      return fillMapSteps(ensure(ensure(container, 'resources'), 'requests'), limits);
+    });
   }
 }
 
@@ -269,31 +276,31 @@ export function fillPodRequests(spec: Stored<PodSpec>): void {
   fill(ensure(ensure(spec, 'resources'), 'requests'), requests);
 }
 
-/** Adds the default resize policy: a change of cpu or memory restarts no container. */
-export function fillResizePolicies(spec: Stored<PodSpec>): void {
-  for (const container of spec.containers ?? []) {
+/** Adds the default resize policy in steps: a change of cpu or memory restarts no container. */
+export function fillResizePolicies(spec: Stored<PodSpec>): Generator<void, void> {
+  return forEachSteps(spec.containers ?? [], (container) => {
     const requests = container.resources?.requests ?? {};
     const policies = container.resizePolicy ?? [];
     const added = ['cpu', 'memory'].filter(
       (name) =>
         requests[name] !== undefined && !policies.some((policy) => policy.resourceName === name),
     );
-    if (added.length === 0) continue;
+    if (added.length === 0) return;
     const defaults = added.map((name) => ({ resourceName: name, restartPolicy: 'NotRequired' }));
     container.resizePolicy = [...policies, ...defaults];
-  }
+  });
 }
 
-/** Returns the defaults of a kind, preceded by the removal of old init containers. */
+/** Returns the defaults of a kind in steps, preceded by the removal of old init containers. */
 export function removingOldInitContainers<O extends JsonObject>(
   dialect: Dialect,
   path: readonly string[],
-  defaults: (object: O) => void,
-): (object: O) => void {
+  defaults: (object: O) => Generator<void, void>,
+): (object: O) => Generator<void, void> {
   const removeOld = oldInitContainersRemover(dialect, path);
-  return (object) => {
+  return function* (object) {
     removeOld(object);
-    defaults(object);
+    yield* defaults(object);
   };
 }
 

@@ -12,14 +12,13 @@ import {
   qualifiedName,
   required,
   ruleErrors,
-  runInOnePiece,
   stringsOf,
   tooLong,
 } from '@wheelhouse/machinery';
 import { at, textAt } from '../cells.ts';
 import type { PodSecurityContext, SecurityContext } from '../gen/types/core/v1.ts';
 import type { Stored } from '../resource-def.ts';
-import { flatMapSteps, mapBytes, sortedKeys } from '../rules/checks.ts';
+import { flatMapSteps, sortedKeys } from '../rules/checks.ts';
 import { objectAt } from '../rules/fill.ts';
 
 const driverNameBytesMax = 63;
@@ -192,12 +191,7 @@ export function notSupportedGo(
   return { type: 'FieldValueNotSupported', field, message };
 }
 
-/** Validates labels outside an object's own metadata. */
-export function validateLabels(labels: JsonObject | undefined, path: string): FieldError[] {
-  return runInOnePiece(labelErrorSteps(labels, path));
-}
-
-/** Does the work of `validateLabels` in steps (TRUST-2). */
+/** Validates labels outside an object's own metadata, in steps (TRUST-2). */
 export function labelErrorSteps(
   labels: JsonObject | undefined,
   path: string,
@@ -206,23 +200,6 @@ export function labelErrorSteps(
     ...ruleErrors(path, key, qualifiedName),
     ...ruleErrors(path, textAt(labels, key), labelValue),
   ]);
-}
-
-/** Upper bound of the annotations of an object in total. */
-const annotationBytesMax = 256 * 1024;
-
-/** Validates annotations outside an object's own metadata. */
-export function validateAnnotations(
-  annotations: JsonObject | undefined,
-  path: string,
-): FieldError[] {
-  const keys = sortedKeys(annotations);
-  const errors = keys.flatMap((key) =>
-    qualifiedName(key.toLowerCase()).map((message) => invalid(path, key, message)),
-  );
-  if (mapBytes(annotations) <= annotationBytesMax) return errors;
-  const message = `Too long: may not be more than ${annotationBytesMax} bytes`;
-  return [...errors, { type: 'FieldValueTooLong', field: path, message }];
 }
 
 const highestId = 2 ** 31 - 1;

@@ -1,5 +1,5 @@
 import {
-  cloneJson,
+  cloneJsonSteps,
   type FieldError,
   forbiddenField,
   invalid,
@@ -7,7 +7,8 @@ import {
 } from '@wheelhouse/machinery';
 import type { Pod, PodSpec } from '../gen/types/core/v1.ts';
 import type { Stored } from '../resource-def.ts';
-import { ensure, objectAt } from '../rules/fill.ts';
+import { flatMapSteps } from '../rules/checks.ts';
+import { ensure, forEachSteps, objectAt } from '../rules/fill.ts';
 import { qualityOfService, statesPodAmounts } from './amounts.ts';
 import { annotationsOf } from './fields.ts';
 import { goDifference } from './go-text.ts';
@@ -38,7 +39,7 @@ export function* validateResize(
   }
   return [
     ...errors,
-    ...validateNotRemoved(spec, before),
+    ...(yield* validateNotRemoved(spec, before)),
     ...(yield* validateMutable(spec, before)),
   ];
 }
@@ -69,9 +70,12 @@ function isSupported(pod: Stored<Pod>): boolean {
 const kinds = ['requests', 'limits'];
 
 /** Rejects the removal of a request or limit of a container. */
-function validateNotRemoved(spec: Stored<PodSpec>, old: Stored<PodSpec>): FieldError[] {
+function validateNotRemoved(
+  spec: Stored<PodSpec>,
+  old: Stored<PodSpec>,
+): Generator<void, FieldError[]> {
   const now = spec.containers ?? [];
-  return (old.containers ?? []).flatMap((before, index) =>
+  return flatMapSteps(old.containers ?? [], (before, index) =>
     kinds.flatMap((kind) => {
       const amounts = objectAt(now[index], 'resources', kind) ?? {};
       const names = Object.keys(objectAt(before, 'resources', kind) ?? {});
@@ -87,15 +91,17 @@ function* validateMutable(
   spec: Stored<PodSpec>,
   old: Stored<PodSpec>,
 ): Generator<void, FieldError[]> {
-  const rest = cloneJson(spec);
+  const rest = yield* cloneJsonSteps(spec);
   const before = old.containers ?? [];
-  (rest.containers ?? []).forEach((container, index) => {
-    const resources = before[index]?.resources;
+  let index = 0;
+  yield* forEachSteps(rest.containers ?? [], (container) => {
+    const { resources, resizePolicy: policy } = before[index] ?? {};
+    index += 1;
     const restored: JsonObject = {};
     for (const kind of kinds) {
       const oldAmounts = objectAt(resources, kind);
       if (oldAmounts === undefined) continue;
-      const amounts = { ...objectAt(container, 'resources', kind) };
+      const amounts = objectAt(container, 'resources', kind) ?? {};
       for (const name of resizable) {
         delete amounts[name];
         if (oldAmounts[name] !== undefined) amounts[name] = oldAmounts[name];
@@ -105,7 +111,6 @@ function* validateMutable(
     if (container.resources !== undefined || resources !== undefined) {
       container.resources = restored;
     }
-    const policy = before[index]?.resizePolicy;
     if (policy === undefined) delete container.resizePolicy;
     else container.resizePolicy = policy;
   });

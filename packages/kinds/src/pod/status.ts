@@ -12,26 +12,27 @@ import {
   pairErrorsMax,
   parseIpAddress,
   qualifiedName,
-  repeats,
   ruleErrors,
+  seenBefore,
 } from '@wheelhouse/machinery';
 import { at, listAt, numberAt, textAt } from '../cells.ts';
 import { validateIp } from '../core/addresses.ts';
 import type { ContainerUser, Pod, PodSpec, PodStatus } from '../gen/types/core/v1.ts';
 import type { Stored } from '../resource-def.ts';
-import { objectAt, objectsAt } from '../rules/fill.ts';
+import { flatMapSteps } from '../rules/checks.ts';
+import { forEachSteps, objectAt, objectsAt } from '../rules/fill.ts';
 import { annotationsOf, duplicateGo } from './fields.ts';
 import { goStructs } from './go-text.ts';
 import { newlyAllowed, type PodPorts } from './rules.ts';
 import { validateAnnotationUpdate } from './update.ts';
 import { isDeletionCost } from './validation/annotations.ts';
 
-/** Validates the status that a node reports for a pod. */
-export function validatePodStatus(
+/** Validates the status that a node reports for a pod, in steps (TRUST-2). */
+export function* validatePodStatus(
   object: Stored<Pod>,
   old: Stored<Pod>,
   ports: PodPorts,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const [status, before] = [object.status ?? {}, old.status ?? {}];
   const spec = old.spec ?? {};
   const policy = spec.restartPolicy ?? '';
@@ -41,18 +42,23 @@ export function validatePodStatus(
   const keepsCost = !isDeletionCost(annotationsOf(old), ports.dialect);
   const allow = { ...allowed, deletionCost: allowed.deletionCost || keepsCost };
   return [
-    ...validateAnnotationUpdate(object, old, { ...ports, pod: object, allow }),
-    ...validateConditions(status),
+    ...(yield* validateAnnotationUpdate(object, old, { ...ports, pod: object, allow })),
+    ...(yield* validateConditions(status)),
     ...validateNomination(status, before),
     ...validateQuality(status, before),
-    ...validateTransitions({ status, before, list: 'containerStatuses', policy }),
-    ...validateTransitions({ status, before, list: 'initContainerStatuses', policy, restarting }),
-    // A node never restarts ephemeral containers, regardless of the pod's policy.
-    ...validateTransitions({ status, before, list: 'ephemeralContainerStatuses', policy: 'Never' }),
-    ...validateClaimStatuses(status, spec),
-    ...validateAddresses(status, { list: 'podIPs', type: 'PodIP' }),
-    ...validateHostAddresses(status),
-    ...validateReportedResources(status, spec),
+    ...(yield* flatMapSteps<StatusList, FieldError>(
+      [
+        { list: 'containerStatuses', policy },
+        { list: 'initContainerStatuses', policy, restarting },
+        // A node never restarts ephemeral containers, regardless of the pod's policy.
+        { list: 'ephemeralContainerStatuses', policy: 'Never' },
+      ],
+      (statuses) => validateTransitions(status, before, statuses),
+    )),
+    ...(yield* validateClaimStatuses(status, spec)),
+    ...(yield* validateAddresses(status, { list: 'podIPs', type: 'PodIP' })),
+    ...(yield* validateHostAddresses(status)),
+    ...(yield* validateReportedResources(status, spec)),
   ];
 }
 
@@ -66,8 +72,8 @@ const restartable = (spec: Stored<PodSpec>): ReadonlySet<string> =>
 const builtInConditions = new Set(['PodScheduled', 'Ready', 'Initialized']);
 
 /** Validates the types of conditions; kube-apiserver reports `metadata` instead of `status`. */
-function validateConditions(status: Stored<PodStatus>): FieldError[] {
-  return (status.conditions ?? []).flatMap((condition, index) => {
+function validateConditions(status: Stored<PodStatus>): Generator<void, FieldError[]> {
+  return flatMapSteps(status.conditions ?? [], (condition, index) => {
     const type = condition.type ?? '';
     if (builtInConditions.has(type)) return [];
     return ruleErrors(`metadata.conditions[${index}].Type`, type, qualifiedName);
@@ -86,26 +92,31 @@ function validateQuality(status: Stored<PodStatus>, old: Stored<PodStatus>): Fie
   return [invalid('status.qosClass', quality, 'field is immutable')];
 }
 
-/** Rejects the restart of a container that the restart policy never restarts. */
-function validateTransitions(change: {
-  status: JsonObject;
-  before: JsonObject;
-  /** The member with the statuses of the containers. */
-  list: string;
-  policy: string;
+/** A list of statuses of containers. */
+interface StatusList {
+  /** The member with the statuses. */
+  readonly list: string;
+  /** The restart policy of the containers. */
+  readonly policy: string;
   /** The names of containers that restart regardless of the policy. */
-  restarting?: ReadonlySet<string>;
-}): FieldError[] {
-  const { status, before, list, policy, restarting } = change;
+  readonly restarting?: ReadonlySet<string>;
+}
+
+/** Rejects the restart of a container that the restart policy never restarts. */
+function* validateTransitions(
+  status: JsonObject,
+  before: JsonObject,
+  { list, policy, restarting }: StatusList,
+): Generator<void, FieldError[]> {
   if (policy === 'Always') return [];
   const running = new Map<string, number>();
-  for (const containerStatus of objectsAt(status, list)) {
+  yield* forEachSteps(objectsAt(status, list), (containerStatus) => {
     const name = textAt(containerStatus, 'name');
     if (!objectAt(containerStatus, 'state', 'terminated'))
       running.set(name, (running.get(name) ?? 0) + 1);
-  }
+  });
   let pairs = 0;
-  return objectsAt(before, list).flatMap((old, index) => {
+  return yield* flatMapSteps(objectsAt(before, list), (old, index) => {
     const ended = objectAt(old, 'state', 'terminated');
     const name = textAt(old, 'name');
     if (ended === undefined || restarting?.has(name) === true) return [];
@@ -120,12 +131,15 @@ function validateTransitions(change: {
 }
 
 /** Validates that each status names a claim in the spec, and each claim once. */
-function validateClaimStatuses(status: Stored<PodStatus>, spec: Stored<PodSpec>): FieldError[] {
+function validateClaimStatuses(
+  status: Stored<PodStatus>,
+  spec: Stored<PodSpec>,
+): Generator<void, FieldError[]> {
   const claimNames = new Set(
     (spec.resourceClaims ?? []).map((resourceClaim) => resourceClaim.name ?? ''),
   );
   const seen = new Set<string>();
-  return (status.resourceClaimStatuses ?? []).flatMap((resourceClaimStatus, index) => {
+  return flatMapSteps(status.resourceClaimStatuses ?? [], (resourceClaimStatus, index) => {
     const field = `status.resourceClaimStatuses[${index}].name`;
     const name = resourceClaimStatus.name ?? '';
     const detail = 'must match the name of an entry in `spec.resourceClaims`';
@@ -148,18 +162,23 @@ interface AddressList {
 }
 
 /** Validates a list of addresses: at most one of each family. */
-function validateAddresses(status: Stored<PodStatus>, { list, type }: AddressList): FieldError[] {
+function* validateAddresses(
+  status: Stored<PodStatus>,
+  { list, type }: AddressList,
+): Generator<void, FieldError[]> {
   const addresses = addressesOf(status, list);
   const field = `status.${list}`;
-  const errors = addresses.flatMap((address, index) => validateIp(`${field}[${index}]`, address));
+  const errors = yield* flatMapSteps(addresses, (address, index) =>
+    validateIp(`${field}[${index}]`, address),
+  );
   if (addresses.length < 2) return errors;
   const shown = (ip: string) => `core.${type}{IP:${JSON.stringify(ip)}}`;
-  const isRepeated = repeats(addresses);
-  const duplicates = addresses.flatMap((ip, index) =>
-    isRepeated[index] === true ? [duplicateGo(`${field}[${index}]`, shown(ip))] : [],
+  const isRepeated = seenBefore();
+  const duplicates = yield* flatMapSteps(addresses, (ip, index) =>
+    isRepeated(ip) ? [duplicateGo(`${field}[${index}]`, shown(ip))] : [],
   );
   const show = () => goStructs(`core.${type}`, addresses, shown);
-  const tooMany = validateFamilies(addresses, { field, show });
+  const tooMany = yield* validateFamilies(addresses, { field, show });
   // kube-apiserver checks these in different orders for pods and hosts.
   return list === 'hostIPs'
     ? [...errors, ...duplicates, ...tooMany]
@@ -169,12 +188,12 @@ function validateAddresses(status: Stored<PodStatus>, { list, type }: AddressLis
 const addressesOf = (status: Stored<PodStatus>, list: string) =>
   objectsAt(status, list).map((address) => textAt(address, 'ip'));
 
-function validateFamilies(
+function* validateFamilies(
   addresses: readonly string[],
   { field, show }: { field: string; show: () => string },
-): FieldError[] {
-  const families = new Set(addresses.map((ip) => parseIpAddress(ip)?.family));
-  const unreadable = addresses.findIndex((ip) => parseIpAddress(ip) === undefined);
+): Generator<void, FieldError[]> {
+  const families = yield* flatMapSteps(addresses, (ip) => [parseIpAddress(ip)?.family]);
+  const unreadable = families.indexOf(undefined);
   const detail = 'may specify no more than one IP for each IP family';
   const tooMany = invalidGo(field, show, detail);
   if (unreadable >= 0) {
@@ -182,27 +201,30 @@ function validateFamilies(
     const why = `failed to check for dual stack with error:${shownIp}`;
     return [internal(field, why), tooMany];
   }
-  return families.size === 2 && addresses.length === 2 ? [] : [tooMany];
+  return addresses.length === 2 && families[0] !== families[1] ? [] : [tooMany];
 }
 
-function validateHostAddresses(status: Stored<PodStatus>): FieldError[] {
+function* validateHostAddresses(status: Stored<PodStatus>): Generator<void, FieldError[]> {
   const [first] = addressesOf(status, 'hostIPs');
   if (first === undefined) return [];
   const detail = 'must be equal to `hostIP`';
   const differs = (status.hostIP ?? '') !== first;
   return [
     ...(differs ? [invalid('status.hostIPs[0].ip', first, detail)] : []),
-    ...validateAddresses(status, { list: 'hostIPs', type: 'HostIP' }),
+    ...(yield* validateAddresses(status, { list: 'hostIPs', type: 'HostIP' })),
   ];
 }
 
 /** Validates the users and the allocated resources of containers in a status. */
-function validateReportedResources(status: Stored<PodStatus>, spec: Stored<PodSpec>): FieldError[] {
+function* validateReportedResources(
+  status: Stored<PodStatus>,
+  spec: Stored<PodSpec>,
+): Generator<void, FieldError[]> {
   const isWindows = (spec.os?.name ?? '') === 'windows';
   const isLinux = (spec.os?.name ?? '') === 'linux' || spec.os === undefined;
   const lists = ['containerStatuses', 'initContainerStatuses', 'ephemeralContainerStatuses'];
-  const users = lists.flatMap((list) =>
-    objectsAt(status, list).flatMap((containerStatus, index) => {
+  const users = yield* flatMapSteps(lists, (list) =>
+    flatMapSteps(objectsAt(status, list), (containerStatus, index) => {
       const user = objectAt(containerStatus, 'user', 'linux');
       const field = `status.${list}[${index}].linux`;
       if (user === undefined) return [];
@@ -212,27 +234,30 @@ function validateReportedResources(status: Stored<PodStatus>, spec: Stored<PodSp
   );
   return [
     ...users,
-    ...validateAllocated(status, spec, { list: 'containerStatuses', of: 'containers' }),
-    ...validateAllocated(status, spec, { list: 'initContainerStatuses', of: 'initContainers' }),
-    ...(status.ephemeralContainerStatuses ?? []).flatMap((ephemeralContainerStatus, index) => {
+    ...(yield* validateAllocated(status, spec, { list: 'containerStatuses', of: 'containers' })),
+    ...(yield* validateAllocated(status, spec, {
+      list: 'initContainerStatuses',
+      of: 'initContainers',
+    })),
+    ...(yield* flatMapSteps(status.ephemeralContainerStatuses ?? [], (containerStatus, index) => {
       const field = `status.ephemeralContainerStatuses[${index}].allocatedResourcesStatus`;
-      const isEmpty = (ephemeralContainerStatus.allocatedResourcesStatus ?? []).length === 0;
+      const isEmpty = (containerStatus.allocatedResourcesStatus ?? []).length === 0;
       return isEmpty ? [] : [forbiddenField(field, 'must not be specified in container status')];
-    }),
+    })),
   ];
 }
 
 const idMax = 2147483647;
 
-function validateUser(user: Stored<ContainerUser>, path: string): FieldError[] {
+function* validateUser(user: Stored<ContainerUser>, path: string): Generator<void, FieldError[]> {
   const check = (field: string, value: number) =>
     inRange(value, 0, idMax).map((message) => invalidGo(field, () => String(value), message));
   return [
     ...check(`${path}.uid`, numberAt(user, 'uid')),
     ...check(`${path}.gid`, numberAt(user, 'gid')),
-    ...listAt(user, 'supplementalGroups').flatMap((group, index) =>
+    ...(yield* flatMapSteps(listAt(user, 'supplementalGroups'), (group, index) =>
       check(`${path}.supplementalGroups[${index}]`, Number(group)),
-    ),
+    )),
   ];
 }
 
@@ -240,23 +265,26 @@ function validateAllocated(
   status: Stored<PodStatus>,
   spec: Stored<PodSpec>,
   { list, of }: { readonly list: string; readonly of: string },
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const containerByName = new Map(
     objectsAt(spec, of).map((container) => [textAt(container, 'name'), container]),
   );
   const claimsOf = claimsByContainer();
-  return objectsAt(status, list).flatMap((containerStatus, index) =>
-    objectsAt(containerStatus, 'allocatedResourcesStatus').flatMap((allocated, number) => {
-      const field = `status.${list}[${index}].allocatedResourcesStatus[${number}]`;
-      // A status may be reported before its container exists.
-      const container = containerByName.get(textAt(containerStatus, 'name'));
-      return [
-        ...(container === undefined
-          ? []
-          : validateAllocatedName(allocated, { container, claimsOf, field: `${field}.name` })),
-        ...validateHealth(allocated, `${field}.resources`),
-      ];
-    }),
+  return flatMapSteps(objectsAt(status, list), (containerStatus, index) =>
+    flatMapSteps(
+      objectsAt(containerStatus, 'allocatedResourcesStatus'),
+      function* (allocated, number) {
+        const field = `status.${list}[${index}].allocatedResourcesStatus[${number}]`;
+        // A status may be reported before its container exists.
+        const container = containerByName.get(textAt(containerStatus, 'name'));
+        return [
+          ...(container === undefined
+            ? []
+            : validateAllocatedName(allocated, { container, claimsOf, field: `${field}.name` })),
+          ...(yield* validateHealth(allocated, `${field}.resources`)),
+        ];
+      },
+    ),
   );
 }
 
@@ -301,9 +329,9 @@ function validateAllocatedName(
 
 const states = ['Healthy', 'Unhealthy', 'Unknown'];
 
-function validateHealth(allocated: JsonObject, path: string): FieldError[] {
+function validateHealth(allocated: JsonObject, path: string): Generator<void, FieldError[]> {
   const seen = new Set<string>();
-  return objectsAt(allocated, 'resources').flatMap((resource, index) => {
+  return flatMapSteps(objectsAt(allocated, 'resources'), (resource, index) => {
     const field = `${path}[${index}]`;
     const id = textAt(resource, 'resourceID');
     const health = textAt(resource, 'health');

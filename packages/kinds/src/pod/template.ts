@@ -1,10 +1,12 @@
 import {
+  annotationErrorSteps,
   type FieldError,
   forbiddenField,
   invalid,
   invalidGo,
   isEmptySelector,
   type JsonObject,
+  joined,
   required,
   selects,
   validateLabelSelector,
@@ -17,7 +19,7 @@ import type { Stored } from '../resource-def.ts';
 import { sameOrEmpty } from '../rules/checks.ts';
 import { ensure, objectAt } from '../rules/fill.ts';
 import { allowanceSteps } from './allowances.ts';
-import { annotationsOf, labelErrorSteps, validateAnnotations } from './fields.ts';
+import { annotationsOf, labelErrorSteps } from './fields.ts';
 import { goSelector, goStringMap } from './go-text.ts';
 import { newPodRules, type PodPorts, type PodRules } from './rules.ts';
 import { validatePodAnnotations, validateProfileAgreement } from './validation/annotations.ts';
@@ -98,11 +100,11 @@ export function* validateTemplateMetadata(
   const annotations = annotationsOf(template);
   const field = `${path}.annotations`;
   const spec = template.spec ?? {};
-  return [
-    ...(yield* labelErrorSteps(template.metadata?.labels, `${path}.labels`)),
-    ...validateAnnotations(annotations, field),
-    ...validatePodAnnotations(annotations, spec, { path: field, rules }),
-  ];
+  return joined<FieldError>(
+    yield* labelErrorSteps(template.metadata?.labels, `${path}.labels`),
+    yield* annotationErrorSteps(annotations, field),
+    yield* validatePodAnnotations(annotations, spec, { path: field, rules }),
+  );
 }
 
 /** Validates a pod template at `path` in steps. */

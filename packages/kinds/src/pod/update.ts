@@ -8,6 +8,7 @@ import {
   isObject,
   type JsonObject,
   type JsonValue,
+  joined,
   member,
   required,
   Stride,
@@ -15,8 +16,15 @@ import {
 import { at, listAt, numberAt, textAt } from '../cells.ts';
 import type { NodeSelectorTerm, Pod, PodSpec, Toleration } from '../gen/types/core/v1.ts';
 import type { Stored } from '../resource-def.ts';
-import { anywhere, type MemberPlace, same } from '../rules/checks.ts';
-import { ensure, objectsAt, wholeNumber } from '../rules/fill.ts';
+import {
+  anywhere,
+  flatMapSteps,
+  type MemberPlace,
+  same,
+  sameSteps,
+  someSteps,
+} from '../rules/checks.ts';
+import { ensure, forEachSteps, objectsAt, wholeNumber } from '../rules/fill.ts';
 import { allowanceSteps } from './allowances.ts';
 import { annotationsOf } from './fields.ts';
 import { goDifference, goNodeSelectorTerm, goStringMap, goStructs } from './go-text.ts';
@@ -37,23 +45,23 @@ const annotationsPath = 'metadata.annotations';
 export function* validatePod(object: Stored<Pod>, rules: PodRules): Generator<void, FieldError[]> {
   const spec = ensure(object, 'spec');
   const where = { path: annotationsPath, rules };
-  return [
-    ...validatePodAnnotations(annotationsOf(object), spec, where),
-    ...(yield* validatePodSpec(spec, 'spec', rules)),
-    ...validateTokenAccounts(spec),
-    ...(['containers', 'initContainers'] as const).flatMap((member) =>
-      (spec[member] ?? []).flatMap((container, index) =>
+  return joined(
+    yield* validatePodAnnotations(annotationsOf(object), spec, where),
+    yield* validatePodSpec(spec, 'spec', rules),
+    yield* validateTokenAccounts(spec),
+    yield* flatMapSteps(['containers', 'initContainers'] as const, (member) =>
+      flatMapSteps(spec[member] ?? [], (container, index) =>
         validateImageSpacing(container, `spec.${member}[${index}]`),
       ),
     ),
-  ];
+  );
 }
 
 /** Rejects volumes with a service account token in a pod without a service account. */
-function validateTokenAccounts(spec: Stored<PodSpec>): FieldError[] {
+function* validateTokenAccounts(spec: Stored<PodSpec>): Generator<void, FieldError[]> {
   if ((spec.serviceAccountName ?? '') !== '') return [];
-  return (spec.volumes ?? []).flatMap((volume, index) =>
-    (volume.projected?.sources ?? []).flatMap((source, number) => {
+  return yield* flatMapSteps(spec.volumes ?? [], (volume, index) =>
+    flatMapSteps(volume.projected?.sources ?? [], (source, number) => {
       if (source.serviceAccountToken == null) return [];
       const field = `spec.volumes[${index}].projected.sources[${number}].serviceAccountToken`;
       return [forbiddenField(field, 'must not be specified when serviceAccountName is not set')];
@@ -83,7 +91,7 @@ export function* validatePodUpdate(
   const rules = yield* changeRules(object, old, ports);
   yield;
   const ownErrors = yield* validatePod(object, rules);
-  const errors = [...ownErrors, ...validateAnnotationUpdate(object, old, rules)];
+  const errors = joined(ownErrors, yield* validateAnnotationUpdate(object, old, rules));
   yield;
   for (const member of ['containers', 'initContainers']) {
     const counts = [spec, before].map((podSpec) => listAt(podSpec, member).length);
@@ -91,36 +99,36 @@ export function* validatePodUpdate(
       const detail = 'pod updates may not add or remove containers';
       return [...errors, forbiddenField(`spec.${member}`, detail)];
     }
-    appendAll(errors, validateImages(spec, member));
+    appendAll(errors, yield* validateImages(spec, member));
   }
   const deadline = validateDeadline(spec, before);
   appendAll(errors, deadline.errors);
   if (deadline.isLast) return errors;
-  appendAll(errors, validateAddedTolerations(spec, before));
-  appendAll(errors, validateRemovedGates(spec, before));
+  appendAll(errors, yield* validateAddedTolerations(spec, before));
+  appendAll(errors, yield* validateRemovedGates(spec, before));
   yield;
   if (yield* sameSemantically(spec, before)) return errors;
   yield;
   return [...errors, ...(yield* restErrorSteps(spec, before))];
 }
 
-/** Validates changes of annotations, and then all annotations. */
-export function validateAnnotationUpdate(
+/** Validates changes of annotations, and then all annotations, in steps. */
+export function* validateAnnotationUpdate(
   object: Stored<Pod>,
   old: Stored<Pod>,
   rules: PodRules,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const [annotations, before] = [annotationsOf(object), annotationsOf(old)];
   const where = { path: annotationsPath, rules };
   const { dialect } = rules;
   return [
     ...validateAnnotationChanges(annotations, before, { path: annotationsPath, dialect }),
-    ...validatePodAnnotations(annotations, ensure(object, 'spec'), where),
+    ...(yield* validatePodAnnotations(annotations, ensure(object, 'spec'), where)),
   ];
 }
 
-function validateImages(spec: Stored<PodSpec>, member: string): FieldError[] {
-  return objectsAt(spec, member).flatMap((container, index) => {
+function validateImages(spec: Stored<PodSpec>, member: string): Generator<void, FieldError[]> {
+  return flatMapSteps(objectsAt(spec, member), (container, index) => {
     const field = `spec.${member}[${index}]`;
     const missing = textAt(container, 'image') === '' ? [required(`${field}.image`)] : [];
     return [...missing, ...validateImageSpacing(container, field)];
@@ -155,14 +163,21 @@ function validateDeadline(
   return refuse('must be less than or equal to previous value', true);
 }
 
-function validateAddedTolerations(spec: Stored<PodSpec>, old: Stored<PodSpec>): FieldError[] {
+function* validateAddedTolerations(
+  spec: Stored<PodSpec>,
+  old: Stored<PodSpec>,
+): Generator<void, FieldError[]> {
   const tolerations = spec.tolerations ?? [];
-  const kept = new Set(tolerations.map(untimedIdentity));
-  if (!(old.tolerations ?? []).every((toleration) => kept.has(untimedIdentity(toleration)))) {
+  const kept = new Set<string>();
+  yield* forEachSteps(tolerations, (toleration) => {
+    kept.add(untimedIdentity(toleration));
+  });
+  const before = old.tolerations ?? [];
+  if (yield* someSteps(before, (toleration) => !kept.has(untimedIdentity(toleration)))) {
     const detail = 'existing toleration can not be modified except its tolerationSeconds';
     return [forbiddenField('spec.tolerations', detail)];
   }
-  return validateTolerations(tolerations, 'spec.tolerations');
+  return yield* validateTolerations(tolerations, 'spec.tolerations');
 }
 
 /** A text that is equal for tolerations that differ at most in `tolerationSeconds`. */
@@ -171,10 +186,13 @@ function untimedIdentity(toleration: Stored<Toleration>): string {
   return JSON.stringify(names.map((name) => textAt(toleration, name)));
 }
 
-function validateRemovedGates(spec: Stored<PodSpec>, old: Stored<PodSpec>): FieldError[] {
+function validateRemovedGates(
+  spec: Stored<PodSpec>,
+  old: Stored<PodSpec>,
+): Generator<void, FieldError[]> {
   const before = new Set((old.schedulingGates ?? []).map((gate) => gate.name ?? ''));
   const indexes = new Map((spec.schedulingGates ?? []).map((gate, index) => [gate.name, index]));
-  return [...indexes].flatMap(([name = '', index]) => {
+  return flatMapSteps(indexes, ([name = '', index]) => {
     if (before.has(name)) return [];
     const detail = `only deletion is allowed, but found new scheduling gate '${name}'`;
     return [forbiddenField(`spec.schedulingGates[${index}].name`, detail)];
@@ -249,9 +267,9 @@ function* restErrorSteps(
   const rest = yield* withMutableOf(spec, old);
   const errors: FieldError[] = [];
   if ((old.schedulingGates ?? []).length > 0) {
-    appendAll(errors, validateNodeSelection(rest, old));
+    appendAll(errors, yield* validateNodeSelection(rest, old));
     rest.nodeSelector = old.nodeSelector;
-    restoreNodeAffinity(rest, old);
+    yield* restoreNodeAffinity(rest, old);
   }
   if (yield* sameSemantically(rest, old)) return errors;
   const difference = yield* goDifference('core.PodSpec', old, rest);
@@ -278,28 +296,34 @@ function* withMutableOf(
 }
 
 /** Rejects changes to the node selection of a gated pod that do more than narrow it. */
-function validateNodeSelection(spec: Stored<PodSpec>, old: Stored<PodSpec>): FieldError[] {
+function* validateNodeSelection(
+  spec: Stored<PodSpec>,
+  old: Stored<PodSpec>,
+): Generator<void, FieldError[]> {
   const before = old.nodeSelector ?? {};
   const now = spec.nodeSelector;
   const isNarrowed = Object.keys(before).every((key) => now?.[key] === before[key]);
   const detail = 'only additions to spec.nodeSelector are allowed (no mutations or deletions)';
   return [
     ...(isNarrowed ? [] : [invalidGo('spec.nodeSelector', () => goStringMap(now), detail)]),
-    ...validateTerms(termsOf(spec), termsOf(old)),
+    ...(yield* validateTerms(termsOf(spec), termsOf(old))),
   ];
 }
 
 const termsPath = `spec.affinity.nodeAffinity.${requiredTerms}.nodeSelectorTerms`;
 
-function validateTerms(terms: readonly JsonObject[], old: readonly JsonObject[]): FieldError[] {
+function* validateTerms(
+  terms: readonly JsonObject[],
+  old: readonly JsonObject[],
+): Generator<void, FieldError[]> {
   if (old.length === 0) return [];
   if (terms.length !== old.length) {
     const shown = goStructs('core.NodeSelectorTerm', terms, goNodeSelectorTerm);
     const detail = 'no additions/deletions to non-empty NodeSelectorTerms list are allowed';
     return [invalidGo(termsPath, () => shown, detail)];
   }
-  return terms.flatMap((term, index) => {
-    if (isNarrowedTerm(term, old[index] ?? {})) return [];
+  return yield* flatMapSteps(terms, function* (term, index) {
+    if (yield* isNarrowedTerm(term, old[index] ?? {})) return [];
     const detail = 'only additions are allowed (no mutations or deletions)';
     return [invalidGo(`${termsPath}[${index}]`, () => goNodeSelectorTerm(term), detail)];
   });
@@ -311,23 +335,27 @@ const parts = ['matchExpressions', 'matchFields'];
  * Whether a term selects no more nodes than the old one. A term without requirements matches
  * nothing, so an added requirement would widen it.
  */
-function isNarrowedTerm(term: Stored<NodeSelectorTerm>, old: Stored<NodeSelectorTerm>): boolean {
+function* isNarrowedTerm(
+  term: Stored<NodeSelectorTerm>,
+  old: Stored<NodeSelectorTerm>,
+): Generator<void, boolean> {
   const isEmpty = parts.every((name) => listAt(old, name).length === 0);
   if (isEmpty) return parts.every((name) => listAt(term, name).length === 0);
-  return parts.every((name) => {
-    const before = listAt(old, name);
-    return same([...listAt(term, name).slice(0, before.length)], [...before]);
-  });
+  for (const name of parts) {
+    const before = [...listAt(old, name)];
+    if (!(yield* sameSteps(listAt(term, name).slice(0, before.length), before))) return false;
+  }
+  return true;
 }
 
 const termsOf = (spec: Stored<PodSpec>) =>
   objectsAt(spec, 'affinity', 'nodeAffinity', requiredTerms, 'nodeSelectorTerms');
 
 /** Restores the old node affinity, so that other changes of the affinity are found. */
-function restoreNodeAffinity(spec: Stored<PodSpec>, old: Stored<PodSpec>): void {
+function* restoreNodeAffinity(spec: Stored<PodSpec>, old: Stored<PodSpec>): Generator<void, void> {
   const before = old.affinity?.nodeAffinity;
   const affinity = spec.affinity;
-  if (same(affinity?.nodeAffinity, before)) return;
+  if (yield* sameSteps(affinity?.nodeAffinity, before)) return;
   if (affinity === undefined) {
     spec.affinity = { nodeAffinity: before };
     return;
@@ -353,7 +381,7 @@ export function* validateAddedContainers(
   const rules = yield* changeRules(object, old, ports);
   const errors = [
     ...(yield* validatePod(object, rules)),
-    ...validateAnnotationUpdate(object, old, rules),
+    ...(yield* validateAnnotationUpdate(object, old, rules)),
   ];
   const containers = object.spec?.ephemeralContainers ?? [];
   // Of containers with one name, kube-apiserver compares the last.

@@ -12,9 +12,9 @@ import {
   type JsonObject,
   type JsonValue,
   notSupported,
-  repeats,
   required,
   ruleErrors,
+  seenBefore,
   tooLong,
   tooMany,
   typeInvalid,
@@ -148,11 +148,12 @@ export function* validateItems<Item>(
     expressionsPerStep,
   );
   if (list.length > max) errors.push(tooMany(path, list.length, max));
+  yield;
   if (key === undefined) return errors;
-  const isRepeated = repeats(list.map(key));
+  const isRepeated = seenBefore();
   const at = member === '' ? '' : `.${member}`;
   const repeated = yield* flatMapSteps(list, (element, index) =>
-    isRepeated[index] === true ? [errorOf(`${path}[${index}]${at}`, key(element))] : [],
+    isRepeated(key(element)) ? [errorOf(`${path}[${index}]${at}`, key(element))] : [],
   );
   return [...errors, ...repeated];
 }

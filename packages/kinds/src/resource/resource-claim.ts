@@ -281,7 +281,7 @@ export function resourceClaimTemplate(
     checker = check,
   ) {
     return [
-      ...validateTemplateMetadata(object.spec?.metadata, 'spec.metadata'),
+      ...(yield* validateTemplateMetadata(object.spec?.metadata, 'spec.metadata')),
       ...(yield* validateClaimedDevices(devicesOf(object), 'spec.spec.devices', {
         parts,
         check: checker,

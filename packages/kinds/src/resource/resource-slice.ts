@@ -3,6 +3,7 @@ import {
   dnsLabel,
   dnsSubdomain,
   type FieldError,
+  goItems,
   invalid,
   invalidGo,
   type JsonObject,
@@ -148,7 +149,7 @@ function* validateNodes(spec: Stored<ResourceSliceSpec>): Generator<void, FieldE
   const count = [nodeName !== '', selector !== undefined, isAll].filter(Boolean).length;
   const path = 'spec.nodeSelector';
   const detail = 'exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required';
-  const shown = () => `[]core.NodeSelectorTerm{${terms.map(goNodeSelectorTerm).join(', ')}}`;
+  const shown = () => `[]core.NodeSelectorTerm{${goItems(terms, goNodeSelectorTerm)}}`;
   return [
     ...(nodeName === '' ? [] : ruleErrors('spec.nodeName', nodeName, dnsSubdomain)),
     ...(selector === undefined

@@ -41,15 +41,17 @@ const itemsPerStep = 1000;
 /**
  * Calls a function for each item of a list, in steps (TRUST-2).
  * @param visit may itself take steps
+ * @param perStep items that one step visits
  */
 export function* forEachSteps<Item>(
   list: readonly Item[],
   visit: (item: Item) => MaybeSteps<void>,
+  perStep = itemsPerStep,
 ): Generator<void, void> {
   let count = 0;
   for (const item of list) {
     count += 1;
-    if (count % itemsPerStep === 0) yield;
+    if (count % perStep === 0) yield;
     const steps = visit(item);
     if (steps) yield* steps;
   }

@@ -1,13 +1,20 @@
-import { decodeJson, JsonError } from '@wheelhouse/codec';
+import { decodeJsonSteps, JsonError } from '@wheelhouse/codec';
 import {
   type Dialect,
+  flatMapSteps,
   isObject,
   type JsonObject,
   type JsonValue,
   objectsOf,
   setMember,
 } from '@wheelhouse/machinery';
-import { DecodeError, decodeTyped, type Property, resolved, type Schema } from '@wheelhouse/schema';
+import {
+  DecodeError,
+  decodeTypedSteps,
+  type Property,
+  resolved,
+  type Schema,
+} from '@wheelhouse/schema';
 
 /** JSON in annotations that fields have replaced, which kube-apiserver still validates. */
 
@@ -59,28 +66,36 @@ export const oldAnnotations = ({ label }: Dialect) => ({
 /** The content of an annotation, or the decoding error in Go's words. */
 type Annotated = { readonly items: readonly JsonObject[] } | { readonly problem: string };
 
-/** The tolerations or taints in an annotation, with the names of the current fields. */
-export function annotatedList(type: keyof typeof untagged, annotation: string): Annotated {
+/** The tolerations or taints in an annotation, with the names of the current fields, in steps. */
+export function annotatedList(
+  type: keyof typeof untagged,
+  annotation: string,
+): Generator<void, Annotated> {
   const items = untagged[type];
-  return read(() => {
+  return read(annotation, function* (value) {
     const list: Schema = { type: 'array', items };
-    const named = goNames(decodeJson(Buffer.from(annotation)).value, list);
-    const decoded = decodeTyped(list)(named) as unknown;
-    return (Array.isArray(decoded) ? decoded : []).map(fieldNames);
+    const named = Array.isArray(value)
+      ? yield* flatMapSteps(value, (item) => [goNames(item, items)])
+      : value;
+    const decoded: JsonValue = yield* decodeTypedSteps(list, named);
+    return yield* flatMapSteps(objectsOf(decoded), (item) => [fieldNames(item)]);
   });
 }
 
-/** The entries of the annotation that names pods to avoid on a node. */
-export function annotatedAvoidPods(annotation: string): Annotated {
-  return read(() => {
-    const decoded = decodeTyped(avoidPods)(decodeJson(Buffer.from(annotation)).value);
+/** The entries of the annotation that names pods to avoid on a node, in steps. */
+export const annotatedAvoidPods = (annotation: string): Generator<void, Annotated> =>
+  read(annotation, function* (value) {
+    const decoded = yield* decodeTypedSteps(avoidPods, value);
     return objectsOf(decoded['preferAvoidPods']);
   });
-}
 
-function read(items: () => readonly JsonObject[]): Annotated {
+function* read(
+  annotation: string,
+  itemsOf: (value: JsonValue) => Generator<void, readonly JsonObject[]>,
+): Generator<void, Annotated> {
   try {
-    return { items: items() };
+    const { value } = yield* decodeJsonSteps(Buffer.from(annotation));
+    return { items: yield* itemsOf(value) };
   } catch (error) {
     if (error instanceof JsonError || error instanceof DecodeError) {
       return { problem: error.message };

@@ -37,7 +37,6 @@ import {
   immutable,
   reportedTwice,
   sameOrAbsent,
-  sameOrEmpty,
   sameOrEmptySteps,
   sortedKeys,
   tokenLifetimeErrors,
@@ -85,12 +84,11 @@ export function csiDriver(dialect: Dialect, features: Features = defaultFeatures
     versions: [{ version: 'v1', defaults: (object) => fillDefaults(object, features), columns }],
     strategy: {
       validateName: pathSegment,
-      validateCreate: (_, object) => [
-        ...((object.metadata.name ?? '') === ''
-          ? []
-          : validateDriverName(object.metadata.name ?? '', 'metadata.name')),
-        ...validateSpec(object),
-      ],
+      *validateCreate(_, object) {
+        const { name = '' } = object.metadata;
+        const ofName = name === '' ? [] : validateDriverName(name, 'metadata.name');
+        return [...ofName, ...(yield* validateSpec(object))];
+      },
       prepareForUpdate: (_, object, old) => countGeneration(object, old),
       validateUpdate: (_, object, old) => validateUpdate(object, old),
       allowUnconditionalUpdate: false,
@@ -120,25 +118,27 @@ function fillDefaults(object: CsiDriver, features: Features): void {
 const groupPolicies = ['File', 'None', 'ReadWriteOnceWithFSType'];
 const lifecycleModes = ['Persistent', 'Ephemeral'];
 
-function validateSpec({ spec }: CsiDriver): FieldError[] {
+function* validateSpec({ spec }: CsiDriver): Generator<void, FieldError[]> {
   if (spec === undefined || spec === null) return [required('spec')];
   const errors: FieldError[] = [];
   const { fsGroupPolicy = '', volumeLifecycleModes = [], tokenRequests = [] } = spec;
   if (!groupPolicies.includes(fsGroupPolicy)) {
     errors.push(notSupported('spec.fsGroupPolicy', fsGroupPolicy, groupPolicies));
   }
-  appendAll(errors, validateTokenRequests(tokenRequests));
-  for (const mode of volumeLifecycleModes) {
-    if (!lifecycleModes.includes(mode)) {
-      errors.push(notSupported('spec.volumeLifecycleModes', mode, lifecycleModes));
-    }
-  }
-  return errors;
+  appendAll(errors, yield* validateTokenRequests(tokenRequests));
+  const ofModes = yield* flatMapSteps(volumeLifecycleModes, (mode) =>
+    lifecycleModes.includes(mode)
+      ? []
+      : [notSupported('spec.volumeLifecycleModes', mode, lifecycleModes)],
+  );
+  return [...errors, ...ofModes];
 }
 
-function validateTokenRequests(requests: readonly Stored<TokenRequest>[]): FieldError[] {
+function validateTokenRequests(
+  requests: readonly Stored<TokenRequest>[],
+): Generator<void, FieldError[]> {
   const seen = new Set<string>();
-  return requests.flatMap(({ audience, expirationSeconds }, index) => {
+  return flatMapSteps(requests, ({ audience, expirationSeconds }, index) => {
     const path = `spec.tokenRequests[${index}]`;
     if (audience === undefined) return [required(`${path}.audience`)];
     if (seen.has(audience)) return [duplicate(`${path}.audience`, audience)];
@@ -154,11 +154,11 @@ function* countGeneration(object: CsiDriver, old: CsiDriver): Generator<void, vo
   object.metadata.generation = (old.metadata.generation ?? 0) + 1;
 }
 
-function validateUpdate(object: CsiDriver, old: CsiDriver): FieldError[] {
+function* validateUpdate(object: CsiDriver, old: CsiDriver): Generator<void, FieldError[]> {
   const [spec, before] = [object.spec, old.spec];
-  if (!spec || !before) return validateSpec(object);
+  if (!spec || !before) return yield* validateSpec(object);
   return [
-    ...validateSpec(object),
+    ...(yield* validateSpec(object)),
     // kube-apiserver misspells the name in this message.
     ...immutable('spec.attachedRequired', spec.attachRequired, before.attachRequired),
     ...validateModesUnchanged(spec.volumeLifecycleModes ?? [], before.volumeLifecycleModes ?? []),
@@ -196,7 +196,8 @@ export function csiNode(dialect: Dialect): ResourceDef {
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validateCsiNode(object),
       *validateUpdate(_, object, old) {
-        return [...reportedTwice(yield* validateCsiNode(object)), ...validateDrivers(object, old)];
+        const errors = reportedTwice(yield* validateCsiNode(object));
+        return [...errors, ...(yield* validateDrivers(object, old))];
       },
       allowUnconditionalUpdate: false,
       deleteAnswers: 'object',
@@ -210,7 +211,7 @@ export function csiNode(dialect: Dialect): ResourceDef {
 
 function validateCsiNode(object: Stored<CSINode>): Generator<void, FieldError[]> {
   const seen = new Set<string>();
-  return flatMapSteps(object.spec?.drivers ?? [], (driver, index) => {
+  return flatMapSteps(object.spec?.drivers ?? [], function* (driver, index) {
     const path = `spec.drivers[${index}]`;
     const name = driver.name ?? '';
     const errors = [
@@ -220,7 +221,7 @@ function validateCsiNode(object: Stored<CSINode>): Generator<void, FieldError[]>
     ];
     if (seen.has(name)) errors.push(duplicate(`${path}.name`, name));
     seen.add(name);
-    return [...errors, ...validateTopologyKeys(driver, path)];
+    return [...errors, ...(yield* validateTopologyKeys(driver, path))];
   });
 }
 
@@ -232,10 +233,12 @@ function validateNodeId(id: string, field: string): FieldError[] {
   return [invalid(field, id, `must be ${nodeIdBytesMax} characters or less`)];
 }
 
-function validateTopologyKeys(driver: Stored<CSINodeDriver>, path: string): FieldError[] {
-  const keys = (driver.topologyKeys ?? []).map(String);
+function validateTopologyKeys(
+  driver: Stored<CSINodeDriver>,
+  path: string,
+): Generator<void, FieldError[]> {
   const seen = new Set<string>();
-  return keys.flatMap((key) => {
+  return flatMapSteps(driver.topologyKeys ?? [], (key) => {
     const errors = key === '' ? [required(path)] : [];
     if (seen.has(key)) errors.push(duplicate(path, key));
     seen.add(key);
@@ -244,7 +247,10 @@ function validateTopologyKeys(driver: Stored<CSINodeDriver>, path: string): Fiel
 }
 
 /** Rejects changes of a driver; drivers may be added and removed. */
-function validateDrivers(object: Stored<CSINode>, old: Stored<CSINode>): FieldError[] {
+function* validateDrivers(
+  object: Stored<CSINode>,
+  old: Stored<CSINode>,
+): Generator<void, FieldError[]> {
   const driversByName = new Map<string, JsonObject[]>();
   for (const driver of object.spec?.drivers ?? []) {
     const name = driver.name ?? '';
@@ -252,12 +258,14 @@ function validateDrivers(object: Stored<CSINode>, old: Stored<CSINode>): FieldEr
     if (equallyNamed === undefined) driversByName.set(name, [driver]);
     else equallyNamed.push(driver);
   }
+  yield;
   // Names of stored drivers are unique.
   const olds = firstByName(old.spec?.drivers ?? [], ({ name = '' }) => name);
-  return [...olds].flatMap(([name, before]) =>
-    (driversByName.get(name) ?? [])
-      .filter((driver) => !sameOrEmpty(driver, before))
-      .map((driver) => invalid('CSINodeDriver', driver, 'field is immutable')),
+  return yield* flatMapSteps(olds, ([name, before]) =>
+    flatMapSteps(driversByName.get(name) ?? [], function* (driver) {
+      const isSame = yield* sameOrEmptySteps(driver, before);
+      return isSame ? [] : [invalid('CSINodeDriver', driver, 'field is immutable')];
+    }),
   );
 }
 

@@ -12,6 +12,7 @@ import {
   qualifiedName,
   required,
   ruleErrors,
+  sortSteps,
   tooLong,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
@@ -23,7 +24,14 @@ import type {
 import type { StorageClass } from '../gen/types/storage/v1.ts';
 import { nodeLabelMessage } from '../pod/warnings.ts';
 import type { ResourceDef, Stored } from '../resource-def.ts';
-import { flatMapSteps, immutable, mapBytes, sameOrAbsent, sameOrEmpty } from '../rules/checks.ts';
+import {
+  duplicateErrors,
+  flatMapSteps,
+  immutable,
+  mapBytes,
+  sameOrAbsent,
+  sameOrEmpty,
+} from '../rules/checks.ts';
 import { fillAbsent } from '../rules/fill.ts';
 
 /** StorageClass: a class of storage that claims can request. */
@@ -134,7 +142,7 @@ function validateTopologies(
     const expressions = term.matchLabelExpressions ?? [];
     const errors = yield* validateExpressions(expressions, path);
     yield;
-    const identity = identityOf(expressions);
+    const identity = yield* identityOf(expressions);
     const equal = seen.get(identity) ?? 0;
     for (let count = 0; count < equal && pairs < pairErrorsMax; count += 1, pairs += 1) {
       errors.push(duplicate(path, ''));
@@ -145,28 +153,33 @@ function validateTopologies(
 }
 
 /** The keys and values that a term selects, as a text that does not depend on their order. */
-function identityOf(expressions: readonly Stored<TopologySelectorLabelRequirement>[]): string {
-  const valuesByKey = new Map(
-    expressions.map(({ key, values }) => [key ?? '', (values ?? []).map(String).sort()]),
-  );
-  return JSON.stringify([...valuesByKey].sort(([left], [right]) => (left < right ? -1 : 1)));
+function* identityOf(
+  expressions: readonly Stored<TopologySelectorLabelRequirement>[],
+): Generator<void, string> {
+  const valuesByKey = new Map<string, readonly string[]>();
+  for (const { key, values } of expressions) {
+    const texts = (values ?? []).map(String);
+    valuesByKey.set(key ?? '', yield* sortSteps(texts, compareTexts, () => texts.length > 1));
+  }
+  yield;
+  const sorted = yield* sortSteps([...valuesByKey], ([left], [right]) => compareTexts(left, right));
+  return JSON.stringify(sorted);
 }
+
+/** Orders texts as `sort` without an argument does. */
+const compareTexts = (left: string, right: string) => (left < right ? -1 : left > right ? 1 : 0);
 
 function validateExpressions(
   expressions: readonly Stored<TopologySelectorLabelRequirement>[],
   path: string,
 ): Generator<void, FieldError[]> {
   const keys = new Set<string>();
-  return flatMapSteps(expressions, (expression, index) => {
+  return flatMapSteps(expressions, function* (expression, index) {
     const at = `${path}[${index}]`;
     const key = expression.key ?? '';
-    const values = (expression.values ?? []).map(String);
-    const seen = new Set<string>();
+    const values = expression.values ?? [];
     const errors = values.length === 0 ? [required(`${at}.values`)] : [];
-    values.forEach((value, valueIndex) => {
-      if (seen.has(value)) errors.push(duplicate(`${at}.values[${valueIndex}]`, value));
-      seen.add(value);
-    });
+    appendAll(errors, yield* duplicateErrors(values, `${at}.values`));
     appendAll(errors, ruleErrors(`${at}.key`, key, qualifiedName));
     if (keys.has(key)) errors.push(duplicate(`${at}.key`, key));
     keys.add(key);
@@ -186,9 +199,12 @@ function validateImmutable(object: Stored<StorageClass>, old: Stored<StorageClas
   return [...errors, ...immutable(mode, object[mode], old[mode])];
 }
 
-function topologyWarnings(object: Stored<StorageClass>, dialect: Dialect): string[] {
-  return (object.allowedTopologies ?? []).flatMap((term, index) =>
-    (term.matchLabelExpressions ?? []).flatMap((expression, number) => {
+function topologyWarnings(
+  object: Stored<StorageClass>,
+  dialect: Dialect,
+): Generator<void, string[]> {
+  return flatMapSteps(object.allowedTopologies ?? [], (term, index) =>
+    flatMapSteps(term.matchLabelExpressions ?? [], (expression, number) => {
       const message = nodeLabelMessage(expression.key ?? '', dialect);
       const field = `allowedTopologies[${index}].matchLabelExpressions[${number}].key`;
       return message === undefined ? [] : [`${field}: ${message}`];

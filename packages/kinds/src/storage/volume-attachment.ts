@@ -56,11 +56,14 @@ export function volumeAttachment(dialect: Dialect): ResourceDef {
       validateName: dnsSubdomain,
       hasStatus: true,
       resetFields: { '': ['status'], status: ['metadata', 'spec'] },
-      validateCreate: (_, object) => [...validate(object, dialect), ...validateNew(object)],
-      validateUpdate: (_, object, old) => [
-        ...reportedTwice(validate(object, dialect)),
-        ...immutable('spec', object.spec, old.spec),
-      ],
+      *validateCreate(_, object) {
+        return [...(yield* validate(object, dialect)), ...validateNew(object)];
+      },
+      *validateUpdate(_, object, old) {
+        const errors = reportedTwice(yield* validate(object, dialect));
+        yield;
+        return [...errors, ...immutable('spec', object.spec, old.spec)];
+      },
       allowUnconditionalUpdate: false,
       deleteAnswers: 'object',
     },
@@ -75,11 +78,14 @@ export function volumeAttachment(dialect: Dialect): ResourceDef {
   });
 }
 
-function validate(object: Stored<VolumeAttachment>, dialect: Dialect): FieldError[] {
+function* validate(
+  object: Stored<VolumeAttachment>,
+  dialect: Dialect,
+): Generator<void, FieldError[]> {
   const nodeName = object.spec?.nodeName ?? '';
   return [
     ...((object.spec?.attacher ?? '') === '' ? [required('spec.attacher')] : []),
-    ...validateSource(object, dialect),
+    ...(yield* validateSource(object, dialect)),
     ...ruleErrors('spec.nodeName', nodeName, dnsSubdomain),
     ...validateStatus(object.status),
   ];
@@ -87,14 +93,17 @@ function validate(object: Stored<VolumeAttachment>, dialect: Dialect): FieldErro
 
 const exactlyOne = 'must specify exactly one of inlineVolumeSpec and persistentVolumeName';
 
-function validateSource(object: Stored<VolumeAttachment>, dialect: Dialect): FieldError[] {
+function* validateSource(
+  object: Stored<VolumeAttachment>,
+  dialect: Dialect,
+): Generator<void, FieldError[]> {
   const path = 'spec.source';
   const name = object.spec?.source?.persistentVolumeName;
   const inline = object.spec?.source?.inlineVolumeSpec;
   if (name === undefined && inline === undefined) return [required(path, exactlyOne)];
   if (name !== undefined && inline !== undefined) return [forbiddenField(path, exactlyOne)];
   if (inline !== undefined) {
-    return validateInlineVolume(inline, `${path}.inlineVolumeSpec`, dialect);
+    return yield* validateInlineVolume(inline, `${path}.inlineVolumeSpec`, dialect);
   }
   const detail = 'must specify non empty persistentVolumeName';
   return name === '' ? [required(`${path}.persistentVolumeName`, detail)] : [];

@@ -8,8 +8,9 @@ import {
   notSupported,
   parseIpAddress,
   required,
+  runInOnePiece,
 } from '@wheelhouse/machinery';
-import { goList } from '../../rules/checks.ts';
+import { flatMapSteps, goList } from '../../rules/checks.ts';
 import { validateIp } from '../addresses.ts';
 import {
   isExternalName,
@@ -39,7 +40,7 @@ export function determineFamilies(
 ): readonly FieldError[] {
   if (isExternalName(spec) || keepsDualStack(spec, old)) return [];
   spec.ipFamilyPolicy ??= old?.ipFamilyPolicy ?? impliedPolicy(spec);
-  const inconsistencies = validateClusterIps(spec);
+  const inconsistencies = runInOnePiece(validateClusterIps(spec));
   if (inconsistencies.length > 0) return inconsistencies;
   const errors = [
     ...(old === undefined ? [] : dropSecondary(spec, old)),
@@ -77,13 +78,22 @@ const impliedPolicy = (spec: ServiceSpec): string =>
 const isHeadlessWithoutSelector = ({ clusterIP, selector = {} }: ServiceSpec): boolean =>
   clusterIP === noAddress && Object.keys(selector).length === 0;
 
-/** Validates that `clusterIP`, `clusterIPs`, `ipFamilies`, and `ipFamilyPolicy` are consistent. */
-export function validateClusterIps(spec: ServiceSpec): FieldError[] {
+/**
+ * Number of addresses, and of families, that are validated. There may be at most two of each, so
+ * longer lists have errors in any case. An allocation, which cannot pause, validates them too.
+ */
+const validatedMax = 1000;
+
+/**
+ * Validates that `clusterIP`, `clusterIPs`, `ipFamilies`, and `ipFamilyPolicy` are consistent, in
+ * steps.
+ */
+export function* validateClusterIps(spec: ServiceSpec): Generator<void, FieldError[]> {
   if (isExternalName(spec)) return [];
-  const single = validateIps(spec);
+  const single = yield* validateIps(spec);
   const errors = [
     ...validateSync(spec),
-    ...validateFamilies(spec),
+    ...(yield* validateFamilies(spec)),
     ...validatePolicy(spec),
     ...single.errors,
   ];
@@ -91,16 +101,15 @@ export function validateClusterIps(spec: ServiceSpec): FieldError[] {
 }
 
 /** Validates each address; `invalid` tells whether comparisons of them are meaningless. */
-function validateIps(spec: ServiceSpec): { errors: FieldError[]; invalid: boolean } {
+function* validateIps(
+  spec: ServiceSpec,
+): Generator<void, { errors: FieldError[]; invalid: boolean }> {
   const { clusterIPs = [] } = spec;
-  const errors: FieldError[] = [];
-  clusterIPs.forEach((ip, index) => {
-    if (index > 0 || ip !== noAddress)
-      appendAll(errors, validateIp(`spec.clusterIPs[${index}]`, ip));
-    else if (clusterIPs.length > 1) {
-      const detail = "'None' must be the first and only value";
-      errors.push(invalidGo('spec.clusterIPs', () => shownIps(spec), detail));
-    }
+  const errors = yield* flatMapSteps(clusterIPs.slice(0, validatedMax), (ip, index) => {
+    if (index > 0 || ip !== noAddress) return validateIp(`spec.clusterIPs[${index}]`, ip);
+    if (clusterIPs.length === 1) return [];
+    const detail = "'None' must be the first and only value";
+    return [invalidGo('spec.clusterIPs', () => shownIps(spec), detail)];
   });
   const isWrong = errors.length > 0;
   if (clusterIPs.length > 2) {
@@ -126,9 +135,9 @@ function validateSync(spec: ServiceSpec): FieldError[] {
   return [invalidGo(field, () => shownIps(spec), 'first value must match `clusterIP`')];
 }
 
-function validateFamilies({ ipFamilies = [] }: ServiceSpec): FieldError[] {
+function validateFamilies({ ipFamilies = [] }: ServiceSpec): Generator<void, FieldError[]> {
   const seen = new Set<string>();
-  return ipFamilies.flatMap((family, index) => {
+  return flatMapSteps(ipFamilies.slice(0, validatedMax), (family, index) => {
     const field = `spec.ipFamilies[${index}]`;
     const isSupported = families.some((supported) => supported === family);
     const errors = isSupported ? [] : [notSupported(field, family, families)];
@@ -153,7 +162,7 @@ function validatePairs(spec: ServiceSpec): FieldError[] {
     errors.push(invalidGo('spec.clusterIPs', () => shownIps(spec), detail));
   }
   if (isHeadless(spec)) return errors;
-  clusterIPs.slice(0, ipFamilies.length).forEach((ip, index) => {
+  clusterIPs.slice(0, Math.min(ipFamilies.length, validatedMax)).forEach((ip, index) => {
     const family = itemAt(ipFamilies, index);
     const isWrong = (family === 'IPv6') !== (familyOf(ip) === 'IPv6');
     if (!isWrong || (family !== 'IPv4' && family !== 'IPv6')) return;
@@ -165,7 +174,7 @@ function validatePairs(spec: ServiceSpec): FieldError[] {
 
 /** Whether two addresses have different families. */
 function isDualStack(ips: readonly string[]): boolean {
-  const usedFamilies = new Set(ips.map(familyOf));
+  const usedFamilies = new Set(ips.slice(0, validatedMax).map(familyOf));
   return usedFamilies.has('IPv4') && usedFamilies.has('IPv6');
 }
 

@@ -20,7 +20,7 @@ import {
   strictAddressProblem,
 } from '@wheelhouse/machinery';
 import { labelErrorSteps, validatePortNumber } from '../../pod/fields.ts';
-import { flatMapSteps, keyed } from '../../rules/checks.ts';
+import { flatMapSteps, keyed, partsOf } from '../../rules/checks.ts';
 import { validateCidr, validateIp, validateNonSpecialIp } from '../addresses.ts';
 import { validateClusterIps, validateClusterIpsUpdate } from './cluster-ips.ts';
 import {
@@ -44,16 +44,16 @@ export function* validateService(
   const { spec } = service;
   return [
     ...validateTopologyAnnotations(service, dialect),
-    ...validateType(spec),
+    ...(yield* validateType(spec)),
     ...(yield* flatMapSteps(spec.ports ?? [], validatePort(spec))),
     ...(yield* labelErrorSteps(spec.selector as JsonObject | undefined, 'spec.selector')),
     ...validateAffinity(spec),
-    ...validateClusterIps(spec),
+    ...(yield* validateClusterIps(spec)),
     ...(yield* flatMapSteps(spec.externalIPs ?? [], validateExternalIp)),
     ...validateEnum(spec.type, 'spec.type', types),
     ...(yield* validateNodePorts(spec)),
     ...(yield* validateDuplicatePorts(spec)),
-    ...validateSourceRanges(service, dialect),
+    ...(yield* validateSourceRanges(service, dialect)),
     ...validateLoadBalancer(spec),
     ...validateTraffic(spec),
   ];
@@ -69,13 +69,13 @@ function validateTopologyAnnotations(service: Service, dialect: Dialect): FieldE
   return [invalid(keyed('metadata.annotations', newer), annotations[newer], detail)];
 }
 
-function validateType(spec: ServiceSpec): FieldError[] {
+function* validateType(spec: ServiceSpec): Generator<void, FieldError[]> {
   const { type, ports = [] } = spec;
   const errors: FieldError[] = [];
   if (ports.length === 0 && !isHeadless(spec) && type !== 'ExternalName') {
     errors.push(required('spec.ports'));
   }
-  if (type === 'LoadBalancer') appendAll(errors, ports.flatMap(exposesNodeAgent));
+  if (type === 'LoadBalancer') appendAll(errors, yield* flatMapSteps(ports, exposesNodeAgent));
   if ((type === 'LoadBalancer' || type === 'NodePort') && isHeadless(spec)) {
     const detail = `may not be set to 'None' for ${type} services`;
     errors.push(invalid('spec.clusterIPs[0]', noAddress, detail));
@@ -175,7 +175,7 @@ function validateExternalIp(ip: string, index: number): FieldError[] {
 
 function* validateNodePorts(spec: ServiceSpec): Generator<void, FieldError[]> {
   const { ports = [], type } = spec;
-  const nodePorts = ports.flatMap((port, index) =>
+  const nodePorts = yield* flatMapSteps(ports, (port, index) =>
     (port.nodePort ?? 0) === 0 ? [] : [{ ...port, field: `spec.ports[${index}].nodePort` }],
   );
   const seen = new Set<string>();
@@ -219,13 +219,16 @@ function duplicatePort(
 const loadBalancerOnly = "may only be used when `type` is 'LoadBalancer'";
 
 /** Validates the field, whose name kube-apiserver capitalizes, or the older annotation. */
-function validateSourceRanges({ spec, metadata }: Service, dialect: Dialect): FieldError[] {
+function* validateSourceRanges(
+  { spec, metadata }: Service,
+  dialect: Dialect,
+): Generator<void, FieldError[]> {
   const { loadBalancerSourceRanges: ranges = [], type } = spec;
   const only = (field: string) =>
     type === 'LoadBalancer' ? [] : [forbiddenField(field, loadBalancerOnly)];
   if (ranges.length > 0) {
     const field = 'spec.LoadBalancerSourceRanges';
-    const wrong = ranges.flatMap((range, index) =>
+    const wrong = yield* flatMapSteps(ranges, (range, index) =>
       validateCidr(`${field}[${index}]`, range.trim()),
     );
     return [...only(field), ...wrong];
@@ -235,8 +238,9 @@ function validateSourceRanges({ spec, metadata }: Service, dialect: Dialect): Fi
   if (!Object.hasOwn(annotations, annotation)) return [];
   const field = keyed('metadata.annotations', annotation);
   const text = (annotations[annotation] ?? '').trim();
-  const parts = text === '' ? [] : text.split(',');
-  return [...only(field), ...parts.flatMap((part) => validateCidr(field, part.trim()))];
+  const parts = text === '' ? [] : partsOf(text, ',');
+  const wrong = yield* flatMapSteps(parts, (part) => validateCidr(field, part.trim()));
+  return [...only(field), ...wrong];
 }
 
 function validateLoadBalancer(spec: ServiceSpec): FieldError[] {
@@ -324,7 +328,10 @@ export function* validateServiceUpdate(
 }
 
 /** Returns warnings about deprecated or ignored members and ambiguous addresses. */
-export function serviceWarnings({ spec, metadata }: Service, dialect: Dialect): readonly string[] {
+export function* serviceWarnings(
+  { spec, metadata }: Service,
+  dialect: Dialect,
+): Generator<void, readonly string[]> {
   const older = dialect.label('topology-aware-hints', 'service');
   const newer = dialect.label('topology-mode', 'service');
   const ips = (spec.clusterIPs ?? []).filter((ip) => ip !== noAddress);
@@ -333,14 +340,16 @@ export function serviceWarnings({ spec, metadata }: Service, dialect: Dialect): 
     ...(Object.hasOwn(metadata.annotations ?? {}, older)
       ? [`annotation ${older} is deprecated, please use ${newer} instead`]
       : []),
-    ...ips.flatMap((ip, index) => addressWarnings(`spec.clusterIPs[${index}]`, ip)),
-    ...external.flatMap((ip, index) => addressWarnings(`spec.externalIPs[${index}]`, ip)),
+    ...(yield* flatMapSteps(ips, (ip, index) => addressWarnings(`spec.clusterIPs[${index}]`, ip))),
+    ...(yield* flatMapSteps(external, (ip, index) =>
+      addressWarnings(`spec.externalIPs[${index}]`, ip),
+    )),
     ...((spec.loadBalancerIP ?? '') === ''
       ? []
       : addressWarnings('spec.loadBalancerIP', spec.loadBalancerIP ?? '')),
-    ...(spec.loadBalancerSourceRanges ?? []).flatMap((range, index) =>
+    ...(yield* flatMapSteps(spec.loadBalancerSourceRanges ?? [], (range, index) =>
       rangeWarnings(`spec.loadBalancerSourceRanges[${index}]`, range),
-    ),
+    )),
     ...(spec.type === 'ExternalName' && external.length > 0
       ? ['spec.externalIPs is ignored when spec.type is "ExternalName"']
       : []),

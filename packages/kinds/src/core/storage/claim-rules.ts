@@ -1,5 +1,6 @@
 import {
   type ApiObject,
+  annotationErrorSteps,
   appendAll,
   cloneJson,
   cloneJsonSteps,
@@ -27,7 +28,7 @@ import type {
   TypedObjectReference,
 } from '../../gen/types/core/v1.ts';
 import type { ObjectMeta } from '../../gen/types/meta/v1.ts';
-import { isSet, notSupportedGo, validateAnnotations, validateLabels } from '../../pod/fields.ts';
+import { isSet, labelErrorSteps, notSupportedGo } from '../../pod/fields.ts';
 import { goDifference } from '../../pod/go-text.ts';
 import { isNative } from '../../pod/validation/resources.ts';
 import type { Stored } from '../../resource-def.ts';
@@ -47,37 +48,40 @@ import {
   validateVolumeMode,
 } from './volumes.ts';
 
-/** Validates an `ephemeral` volume, whose claim is created and deleted with the pod. */
-export function validateEphemeral(
+/** Validates an `ephemeral` volume, whose claim is created and deleted with the pod, in steps. */
+export function* validateEphemeral(
   source: Stored<EphemeralVolumeSource>,
   path: string,
   { rules }: { readonly rules: { readonly features: Features } },
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const template = source.volumeClaimTemplate;
   const field = `${path}.volumeClaimTemplate`;
   if (template === undefined) return [required(field)];
   return [
-    ...validateTemplateMetadata(template.metadata, `${field}.metadata`),
-    ...validateClaimSpec(template.spec ?? {}, `${field}.spec`, {
+    ...(yield* validateTemplateMetadata(template.metadata, `${field}.metadata`)),
+    ...(yield* validateClaimSpec(template.spec ?? {}, `${field}.spec`, {
       groups: 'validated',
       // Unlike a claim, a template keeps the class if the feature is disabled.
       classes: rules.features.enabled('VolumeAttributesClass') ? 'validated' : 'accepted',
-    }),
+    })),
   ];
 }
 
-/** Validates the metadata of a claim's template, which may only have labels and annotations. */
-export function validateTemplateMetadata(
+/**
+ * Validates the metadata of a claim's template, which may only have labels and annotations, in
+ * steps.
+ */
+export function* validateTemplateMetadata(
   metadata: Stored<ObjectMeta> | undefined,
   path: string,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   if (metadata === undefined) return [];
   const others = Object.keys(metadata).filter(
     (name) => name !== 'labels' && name !== 'annotations' && isSet(metadata, name),
   );
   return [
-    ...validateAnnotations(metadata.annotations, `${path}.annotations`),
-    ...validateLabels(metadata.labels, `${path}.labels`),
+    ...(yield* annotationErrorSteps(metadata.annotations ?? {}, `${path}.annotations`)),
+    ...(yield* labelErrorSteps(metadata.labels, `${path}.labels`)),
     ...others.map((name) => forbiddenField(`${path}.${goMember(name)}`, 'cannot be set')),
   ];
 }
@@ -93,19 +97,19 @@ interface ClaimTolerance {
   readonly classes?: 'validated' | 'accepted';
 }
 
-/** Validates the spec of a claim or of a claim's template. */
-export function validateClaimSpec(
+/** Validates the spec of a claim or of a claim's template, in steps. */
+export function* validateClaimSpec(
   spec: Stored<PersistentVolumeClaimSpec>,
   path: string,
   tolerance: ClaimTolerance = { groups: 'validated' },
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const selector = spec.selector;
   const modes = `${path}.accessModes`;
   const noMode = required(modes, 'at least 1 access mode is required');
   return [
     ...((spec.accessModes ?? []).length === 0 ? [noMode] : []),
     ...validateLabelSelector(selector, `${path}.selector`),
-    ...validateAccessModes(spec, modes),
+    ...(yield* validateAccessModes(spec, modes)),
     ...validateRequest(spec, keyed(`${path}.resources`, 'storage')),
     ...validateClassName(spec.storageClassName, `${path}.storageClassName`),
     ...validateVolumeMode(spec, `${path}.volumeMode`),
@@ -227,7 +231,7 @@ export function* validateClaimUpdate(
     (source) => typeof old.spec?.[source]?.apiGroup === 'string',
   );
   const groups = namedGroup ? 'accepted' : 'validated';
-  const errors = reportedTwice(validateClaimSpec(object.spec ?? {}, 'spec', { groups }));
+  const errors = reportedTwice(yield* validateClaimSpec(object.spec ?? {}, 'spec', { groups }));
   const now = yield* cloneJsonSteps(ensure(object, 'spec'));
   const before = yield* cloneJsonSteps(ensure(old, 'spec'));
   if ((before.volumeName ?? '') === '') before.volumeName = now.volumeName;

@@ -2,7 +2,7 @@ import { posix } from 'node:path';
 import {
   type ApiObject,
   appendAll,
-  cloneJson,
+  cloneJsonSteps,
   type Dialect,
   dnsLabel,
   dnsSubdomain,
@@ -14,6 +14,7 @@ import {
   notSupported,
   required,
   ruleErrors,
+  Stride,
 } from '@wheelhouse/machinery';
 import { at, sizeAt, textAt } from '../../cells.ts';
 import { defaultFeatures } from '../../features/features.ts';
@@ -28,8 +29,15 @@ import { goDifference, goQuantity } from '../../pod/go-text.ts';
 import { newPodRules } from '../../pod/rules.ts';
 import { nodeSelectorErrorSteps } from '../../pod/validation/affinity.ts';
 import { persistentIscsi, sourceRule } from '../../pod/validation/volume-sources.ts';
-import type { Stored } from '../../resource-def.ts';
-import { flatMapSteps, immutable, keyed, sameOrEmpty, sortedKeys } from '../../rules/checks.ts';
+import type { Findings, Stored } from '../../resource-def.ts';
+import {
+  errorSteps,
+  flatMapSteps,
+  immutable,
+  keyed,
+  sameOrEmptySteps,
+  sortedKeys,
+} from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
 import { type ClaimPorts, validateAttributesClassUnchanged } from './claim-rules.ts';
 import {
@@ -55,11 +63,11 @@ function* validateMembers(
   const volume = object.metadata.name ?? '';
   return [
     ...((spec.accessModes ?? []).length === 0 ? [required('spec.accessModes')] : []),
-    ...validateAccessModes(spec, 'spec.accessModes'),
+    ...(yield* validateAccessModes(spec, 'spec.accessModes')),
     ...(yield* validateCapacity(spec)),
     ...validateReclaimPolicy(spec),
     ...(yield* validateNodeAffinity(spec)),
-    ...validateVolumeSource(spec, 'spec', { volume, dialect }),
+    ...(yield* validateVolumeSource(spec, 'spec', { volume, dialect })),
     ...validateRest(spec),
     ...validateAttributesClass(spec),
   ];
@@ -119,7 +127,7 @@ interface SourceContext {
   readonly isInline?: boolean;
 }
 
-type Rule = (source: JsonObject, path: string, context: SourceContext) => FieldError[];
+type Rule = (source: JsonObject, path: string, context: SourceContext) => Findings;
 
 /** The rule of a source that volumes of pods have in the same form. */
 const shared =
@@ -226,14 +234,14 @@ const sources: Readonly<Record<string, Rule>> = {
 const volumeSources: readonly string[] = Object.keys(sources);
 
 /** Validates the source, of which there must be exactly one. */
-function validateVolumeSource(
+function* validateVolumeSource(
   spec: Stored<PersistentVolumeSpec>,
   path: string,
   context: SourceContext,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const sourceNames = volumeSources.filter((name) => objectAt(spec, name) !== undefined);
   if (sourceNames.length === 0) return [required(path, 'must specify a volume type')];
-  return sourceNames.flatMap((name, index) => {
+  return yield* flatMapSteps(sourceNames, function* (name, index) {
     const source = objectAt(spec, name) ?? {};
     // kube-apiserver counts a flexVolume as a source, but accepts it after another one.
     if (index > 0 && name !== 'flexVolume') {
@@ -241,7 +249,7 @@ function validateVolumeSource(
       return [forbiddenField(`${path}.${shown}`, 'may not specify more than 1 volume type')];
     }
     const inner = name === 'gcePersistentDisk' ? 'persistentDisk' : name;
-    const errors = sources[name]?.(source, `${path}.${inner}`, context) ?? [];
+    const errors = yield* errorSteps(sources[name]?.(source, `${path}.${inner}`, context));
     const hasAffinity = spec.nodeAffinity !== undefined && context.isInline !== true;
     if (name !== 'local' || hasAffinity) return errors;
     return [...errors, required(`${path}.nodeAffinity`, 'Local volume requires node affinity')];
@@ -302,12 +310,15 @@ function validateMountOptions({ metadata, ...object }: ApiObject, dialect: Diale
   return [forbiddenField(`metadata.annotations.${annotation}`, detail)];
 }
 
-/** Validates the inline volume of a VolumeAttachment, which cannot have members about claims. */
-export function validateInlineVolume(
+/**
+ * Validates the inline volume of a VolumeAttachment, which cannot have members about claims, in
+ * steps.
+ */
+export function* validateInlineVolume(
   spec: Stored<PersistentVolumeSpec>,
   path: string,
   dialect: Dialect,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const refuse = (name: string) =>
     forbiddenField(`${path}.${name}`, 'may not be specified in the context of inline volumes');
   const mode = spec.volumeMode;
@@ -323,10 +334,10 @@ export function validateInlineVolume(
     ...(sizeAt(spec, 'capacity') > 0 ? [refuse('capacity')] : []),
     ...(spec.csi === undefined ? [noDriver] : []),
     ...((spec.accessModes ?? []).length === 0 ? [required(`${path}.accessModes`)] : []),
-    ...validateAccessModes(spec, `${path}.accessModes`),
+    ...(yield* validateAccessModes(spec, `${path}.accessModes`)),
     ...(policy === '' || policy === 'Retain' ? [] : [retained]),
     ...refused('nodeAffinity'),
-    ...validateVolumeSource(spec, path, { volume: '', dialect, isInline: true }),
+    ...(yield* validateVolumeSource(spec, path, { volume: '', dialect, isInline: true })),
     ...((spec.storageClassName ?? '') === '' ? [] : [refuse('storageClassName')]),
     ...(mode === undefined || mode === 'Filesystem'
       ? []
@@ -351,7 +362,7 @@ export function* validateVolumeUpdate(
   const memberErrors = yield* validateMembers(object, dialect);
   const errors = [...memberErrors, ...validateMountOptions(object, dialect), ...memberErrors];
   const [source, oldSource] = [sourceOf(withoutNewSecret(spec, before)), sourceOf(before)];
-  if (!sameOrEmpty(source, oldSource)) {
+  if (!(yield* sameOrEmptySteps(source, oldSource))) {
     const difference = yield* goDifference('core.PersistentVolumeSource', oldSource, source);
     const detail = `spec.persistentvolumesource is immutable after creation\n${difference}`;
     errors.push(forbiddenField('spec.persistentvolumesource', detail));
@@ -359,7 +370,7 @@ export function* validateVolumeUpdate(
   appendAll(errors, immutable('volumeMode', spec.volumeMode, before.volumeMode));
   yield;
   const affinity = before.nodeAffinity;
-  if (affinity !== undefined && !isSameAffinity(spec.nodeAffinity, affinity, dialect)) {
+  if (affinity !== undefined && !(yield* isSameAffinity(spec.nodeAffinity, affinity, dialect))) {
     errors.push(changedAffinity(spec));
   }
   const [name, oldName] = [spec.volumeAttributesClassName, before.volumeAttributesClassName];
@@ -384,29 +395,36 @@ function withoutNewSecret(
   return { ...spec, csi };
 }
 
-/** Whether affinities are equal, except that a deprecated node label may have its new name. */
-function isSameAffinity(
+/**
+ * Whether affinities are equal, except that a deprecated node label may have its new name, in steps
+ * (TRUST-2).
+ */
+function* isSameAffinity(
   affinity: Stored<VolumeNodeAffinity> | undefined,
   before: Stored<VolumeNodeAffinity>,
   dialect: Dialect,
-): boolean {
-  if (sameOrEmpty(affinity, before)) return true;
+): Generator<void, boolean> {
+  if (yield* sameOrEmptySteps(affinity, before)) return true;
   const newerLabels = newerLabelsOf(dialect);
-  const renamed = cloneJson(before);
+  const renamed = yield* cloneJsonSteps(before);
+  const stride = new Stride();
   const termsOf = (holder: Stored<VolumeNodeAffinity> | undefined) =>
     holder?.required?.nodeSelectorTerms ?? [];
   const termsNow = termsOf(affinity);
   for (const [index, term] of termsOf(renamed).entries()) {
     for (const list of ['matchExpressions', 'matchFields'] as const) {
       const requirementsNow = termsNow[index]?.[list] ?? [];
+      stride.count();
       for (const [at, requirement] of (term[list] ?? []).entries()) {
+        stride.count();
+        if (stride.isOver) yield;
         const newer = newerLabels.get(requirement.key ?? '');
         const key = requirementsNow[at]?.key;
         if (newer !== undefined && key === newer) requirement.key = newer;
       }
     }
   }
-  return sameOrEmpty(affinity, renamed);
+  return yield* sameOrEmptySteps(affinity, renamed);
 }
 
 /** The new names of the deprecated node labels. */

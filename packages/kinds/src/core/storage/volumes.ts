@@ -91,15 +91,16 @@ export function accessModesText(list: readonly JsonValue[]): string {
 
 const modeNames = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod'];
 
-/** Validates access modes; ReadWriteOncePod cannot be combined with others. */
-export function validateAccessModes(
+/** Validates access modes in steps; ReadWriteOncePod cannot be combined with others. */
+export function* validateAccessModes(
   spec: Stored<PersistentVolumeClaimSpec | PersistentVolumeSpec>,
   field: string,
-): FieldError[] {
-  const list = (spec.accessModes ?? []).map(String);
-  const errors = list
-    .filter((mode) => !modeNames.includes(mode))
-    .map((mode) => notSupported(field, mode, modeNames));
+): Generator<void, FieldError[]> {
+  const list = spec.accessModes ?? [];
+  const errors = yield* flatMapSteps(list, (mode) =>
+    modeNames.includes(mode) ? [] : [notSupported(field, mode, modeNames)],
+  );
+  yield;
   const exclusive = list.includes('ReadWriteOncePod');
   const shared = list.some((mode) => mode !== 'ReadWriteOncePod' && modeNames.includes(mode));
   if (!exclusive || !shared) return errors;

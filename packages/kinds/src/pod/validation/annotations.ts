@@ -9,7 +9,7 @@ import {
 import { textAt } from '../../cells.ts';
 import type { PodSpec, SeccompProfile } from '../../gen/types/core/v1.ts';
 import type { Stored } from '../../resource-def.ts';
-import { keyed, sortedKeys } from '../../rules/checks.ts';
+import { flatMapSteps, keyed, sortedKeys } from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
 import { annotatedList, oldAnnotations } from '../../rules/old-annotations.ts';
 import { optionalText, validateDescendingPath } from '../fields.ts';
@@ -35,15 +35,16 @@ export const seccompAnnotations = (dialect: Dialect) => ({
 });
 
 /**
- * Validates the annotations that affect a pod, most of which have been replaced by fields.
+ * Validates the annotations that affect a pod, most of which have been replaced by fields, in steps
+ * (TRUST-2).
  * @param spec the spec of the pod, which the annotations may refer to
  * @param at the path of the annotations, and the rules of the pod
  */
-export function validatePodAnnotations(
+export function* validatePodAnnotations(
   annotations: JsonObject,
   spec: Stored<PodSpec>,
   at: { path: string; rules: PodRules },
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const { path, rules } = at;
   const keys = sortedKeys(annotations);
   if (keys.length === 0) return [];
@@ -53,7 +54,7 @@ export function validatePodAnnotations(
     const detail = 'must set spec.nodeName if mirror pod annotation is set';
     errors.push(invalid(keyed(path, mirror), textAt(annotations, mirror), detail));
   }
-  appendAll(errors, validateTolerationsAnnotation(annotations, path, rules.dialect));
+  appendAll(errors, yield* validateTolerationsAnnotation(annotations, path, rules.dialect));
   const cost = deletionCostAnnotation(rules.dialect);
   if (!rules.allow.deletionCost && !isDeletionCost(annotations, rules.dialect)) {
     const detail = 'must be a 32bit integer';
@@ -61,8 +62,8 @@ export function validatePodAnnotations(
   }
   return [
     ...errors,
-    ...validateSeccompAnnotations(annotations, path, rules.dialect),
-    ...validateAppArmorAnnotations(annotations, spec, at),
+    ...(yield* validateSeccompAnnotations(annotations, path, rules.dialect)),
+    ...(yield* validateAppArmorAnnotations(annotations, spec, at)),
   ];
 }
 
@@ -74,28 +75,30 @@ export function isDeletionCost(annotations: JsonObject, dialect: Dialect): boole
   return Number(value) >= -(2 ** 31) && Number(value) < 2 ** 31;
 }
 
-function validateTolerationsAnnotation(
+function* validateTolerationsAnnotation(
   annotations: JsonObject,
   path: string,
   dialect: Dialect,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const key = oldAnnotations(dialect).tolerations;
   const text = optionalText(annotations, key) ?? '';
   if (text === '') return [];
-  const tolerations = annotatedList('tolerations', text);
+  const tolerations = yield* annotatedList('tolerations', text);
   if ('problem' in tolerations) return [invalid(path, key, tolerations.problem)];
-  return validateTolerations(tolerations.items, `${path}.${key}`);
+  return yield* validateTolerations(tolerations.items, `${path}.${key}`);
 }
 
 function validateSeccompAnnotations(
   annotations: JsonObject,
   path: string,
   dialect: Dialect,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const { pod, containerPrefix } = seccompAnnotations(dialect);
   const named = sortedKeys(annotations).filter((key) => key.startsWith(containerPrefix));
   const keys = Object.hasOwn(annotations, pod) ? [pod, ...named] : named;
-  return keys.flatMap((key) => validateSeccompText(textAt(annotations, key), `${path}.${key}`));
+  return flatMapSteps(keys, (key) =>
+    validateSeccompText(textAt(annotations, key), `${path}.${key}`),
+  );
 }
 
 const plainProfiles = ['runtime/default', 'docker/default', 'unconfined'];
@@ -107,16 +110,16 @@ function validateSeccompText(profile: string, field: string): FieldError[] {
   return [invalid(field, profile, 'must be a valid seccomp profile')];
 }
 
-function validateAppArmorAnnotations(
+function* validateAppArmorAnnotations(
   annotations: JsonObject,
   spec: Stored<PodSpec>,
   { path, rules }: { path: string; rules: PodRules },
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const prefix = appArmorPrefix(rules.dialect);
   const keys = sortedKeys(annotations).filter((key) => key.startsWith(prefix));
   if (keys.length === 0) return [];
   const names = new Set(eachContainer(spec, '').map(({ container }) => textAt(container, 'name')));
-  return keys.flatMap((key) => {
+  return yield* flatMapSteps(keys, (key) => {
     const name = key.slice(prefix.length);
     const profile = textAt(annotations, key);
     const field = keyed(path, key);

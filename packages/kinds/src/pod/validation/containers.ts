@@ -6,6 +6,7 @@ import {
   forbiddenField,
   invalid,
   type JsonObject,
+  joined,
   notSupported,
   portName,
   required,
@@ -21,8 +22,8 @@ import type {
   PodSpec,
   Probe,
 } from '../../gen/types/core/v1.ts';
-import type { Stored } from '../../resource-def.ts';
-import { flatMapSteps } from '../../rules/checks.ts';
+import type { Findings, Stored } from '../../resource-def.ts';
+import { errorSteps, flatMapSteps } from '../../rules/checks.ts';
 import { objectAt, objectsAt, wholeNumber } from '../../rules/fill.ts';
 import {
   duplicateGo,
@@ -51,14 +52,14 @@ import { type Volumes, validateDevices, validateMounts } from './volumes.ts';
  * Validates that each port of a container equals its host port in a pod that uses the host's
  * network.
  */
-export function validateHostNetworkPorts(
+export function* validateHostNetworkPorts(
   spec: Stored<PodSpec>,
   path: string,
   rules: PodRules,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   if (!isTrue(spec, 'hostNetwork')) return [];
-  return (spec.containers ?? []).flatMap((container, at) =>
-    (container.ports ?? []).flatMap((port, index) => {
+  return yield* flatMapSteps(spec.containers ?? [], (container, at) =>
+    flatMapSteps(container.ports ?? [], (port, index) => {
       const hostPort = port.hostPort ?? 0;
       const applies = rules.pod !== undefined || hostPort !== 0;
       if (!applies || hostPort === (port.containerPort ?? 0)) return [];
@@ -121,12 +122,12 @@ function* validateRegularContainers(
     const containerErrors = yield* validateCommon(container, field, context);
     if (names.has(name)) containerErrors.push(duplicate(`${field}.name`, name));
     names.add(name);
-    appendAll(containerErrors, validateHooksAndProbes(container, field, context));
+    appendAll(containerErrors, yield* validateHooksAndProbes(container, field, context));
     const why = 'may not be set for non-init containers';
     appendAll(containerErrors, forbidPresent(container, ['restartPolicy'], { path: field, why }));
     return containerErrors;
   });
-  return [...errors, ...hostPortConflicts(containers, path)];
+  return joined(errors, yield* hostPortConflicts(containers, path));
 }
 
 const messagePolicies = ['File', 'FallbackToLogsOnError'];
@@ -149,8 +150,8 @@ function* validateCommon(
     ...(yield* validateDevices(container, `${path}.volumeDevices`, volumes)),
     ...validateChoiceIn(container, path, 'imagePullPolicy', pullPolicies),
     ...(yield* resourceErrorSteps(container.resources, `${path}.resources`, rules)),
-    ...validateClaimUses(container.resources, `${path}.resources.claims`, context.claims),
-    ...validateResizePolicy(container.resizePolicy ?? [], `${path}.resizePolicy`, context),
+    ...(yield* validateClaimUses(container.resources, `${path}.resources.claims`, context.claims)),
+    ...(yield* validateResizePolicy(container.resizePolicy, `${path}.resizePolicy`, context)),
     ...validateContainerSecurity(container.securityContext, `${path}.securityContext`, context),
   ];
 }
@@ -189,26 +190,26 @@ function validatePortName(
 }
 
 /** Validates the hooks and probes of a container that runs as long as its pod. */
-function validateHooksAndProbes(
+function* validateHooksAndProbes(
   container: Stored<Container>,
   path: string,
   { graceSeconds, rules }: { graceSeconds: number | undefined; rules: PodRules },
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const errors: FieldError[] = [];
   const hookActions = { exec, httpGet, tcpSocket, sleep: sleep(graceSeconds, rules) };
   for (const name of ['postStart', 'preStop'] as const) {
     const hook = container.lifecycle?.[name];
     if (hook === undefined) continue;
-    appendAll(errors, validateHandler(hook, `${path}.lifecycle.${name}`, hookActions));
+    appendAll(errors, yield* validateHandler(hook, `${path}.lifecycle.${name}`, hookActions));
   }
   for (const name of ['livenessProbe', 'readinessProbe', 'startupProbe'] as const) {
     const probe = container[name];
-    if (probe !== undefined) appendAll(errors, validateProbe(probe, `${path}.${name}`));
+    if (probe !== undefined) appendAll(errors, yield* validateProbe(probe, `${path}.${name}`));
   }
   return errors;
 }
 
-type Rule = (action: JsonObject, path: string) => FieldError[];
+type Rule = (action: JsonObject, path: string) => Findings;
 
 const exec: Rule = (action, path) =>
   listAt(action, 'command').length === 0 ? [required(`${path}.command`)] : [];
@@ -218,20 +219,20 @@ const headerDetail =
   "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', " +
   "regex used for validation is '[-A-Za-z0-9]+')";
 
-const httpGet: Rule = (action, path) => {
+function* httpGet(action: JsonObject, path: string): Generator<void, FieldError[]> {
   const scheme = textAt(action, 'scheme');
   return [
     ...requireTexts(action, path, 'path'),
     ...validatePortNumberOrName(`${path}.port`, at(action, 'port')),
     ...(schemes.includes(scheme) ? [] : [notSupported(`${path}.scheme`, scheme, schemes)]),
-    ...objectsAt(action, 'httpHeaders').flatMap((header) => {
+    ...(yield* flatMapSteps(objectsAt(action, 'httpHeaders'), (header) => {
       const name = textAt(header, 'name');
       return /^[-A-Za-z0-9]+$/.test(name)
         ? []
         : [invalid(`${path}.httpHeaders`, name, headerDetail)];
-    }),
+    })),
   ];
-};
+}
 
 const tcpSocket: Rule = (action, path) =>
   validatePortNumberOrName(`${path}.port`, at(action, 'port'));
@@ -255,17 +256,17 @@ const sleep =
   };
 
 /** Requires that a handler has exactly one action, and validates it. */
-function validateHandler(
+function* validateHandler(
   handler: Stored<LifecycleHandler | Probe>,
   path: string,
   actions: Readonly<Record<string, Rule>>,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const actionNames = Object.keys(actions).filter((name) => objectAt(handler, name));
   const [first, ...more] = actionNames;
   if (first === undefined) return [required(path, 'must specify a handler type')];
   const rule = actions[first] as Rule;
   return [
-    ...rule(objectAt(handler, first) ?? {}, `${path}.${first}`),
+    ...(yield* errorSteps(rule(objectAt(handler, first) ?? {}, `${path}.${first}`))),
     ...more.map((name) =>
       forbiddenField(`${path}.${name}`, 'may not specify more than 1 handler type'),
     ),
@@ -284,9 +285,9 @@ const counts = [
   'failureThreshold',
 ];
 
-function validateProbe(probe: Stored<Probe>, path: string): FieldError[] {
+function* validateProbe(probe: Stored<Probe>, path: string): Generator<void, FieldError[]> {
   const errors = [
-    ...validateHandler(probe, path, probeActions),
+    ...(yield* validateHandler(probe, path, probeActions)),
     ...validateNonNegative(probe, path, ...counts),
   ];
   const field = `${path}.terminationGracePeriodSeconds`;
@@ -307,13 +308,14 @@ const resizable = ['cpu', 'memory'];
 const restartPolicies = ['NotRequired', 'RestartContainer'];
 
 /** Validates `resizePolicy`: whether a change of a resource restarts the container. */
-function validateResizePolicy(
-  policies: readonly Stored<ContainerResizePolicy>[],
+function* validateResizePolicy(
+  policies: readonly Stored<ContainerResizePolicy>[] | undefined | null,
   path: string,
   { podPolicy }: { readonly podPolicy: string },
-): FieldError[] {
+): Generator<void, FieldError[]> {
+  if (policies === undefined || policies === null) return [];
   const seen = new Set<string>();
-  return policies.flatMap((policy, index) => {
+  return yield* flatMapSteps(policies, (policy, index) => {
     const [name, restart] = [policy.resourceName ?? '', policy.restartPolicy ?? ''];
     const errors = seen.has(name) ? [duplicateGo(`${path}[${index}]`, name)] : [];
     seen.add(name);
@@ -329,10 +331,13 @@ function validateResizePolicy(
 }
 
 /** Rejects two containers that use the same host port at the same address. */
-function hostPortConflicts(containers: readonly JsonObject[], path: string): FieldError[] {
+function hostPortConflicts(
+  containers: readonly JsonObject[],
+  path: string,
+): Generator<void, FieldError[]> {
   const seen = new Set<string>();
-  return containers.flatMap((container, at) =>
-    objectsAt(container, 'ports').flatMap((port, index) => {
+  return flatMapSteps(containers, (container, at) =>
+    flatMapSteps(objectsAt(container, 'ports'), (port, index) => {
       const hostPort = numberAt(port, 'hostPort');
       if (hostPort === 0) return [];
       const key = `${textAt(port, 'protocol')}/${textAt(port, 'hostIP')}/${hostPort}`;
@@ -362,9 +367,9 @@ function* validateInitContainers(
     if (names.has(name)) errors.push(duplicate(`${field}.name`, name));
     else if (name !== '') names.add(name);
     // kube-apiserver passes a list of only this container, so the path always says `[0]`.
-    appendAll(errors, hostPortConflicts([container], path));
+    appendAll(errors, yield* hostPortConflicts([container], path));
     if (restart === 'Always') {
-      appendAll(errors, validateHooksAndProbes(container, field, context));
+      appendAll(errors, yield* validateHooksAndProbes(container, field, context));
     } else {
       const why = 'may not be set for init containers without restartPolicy=Always';
       appendAll(errors, forbidPresent(container, hooksAndProbes, { path: field, why }));

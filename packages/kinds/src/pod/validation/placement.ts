@@ -30,8 +30,8 @@ export function validateEffect(effect: string, field: string): FieldError[] {
 export function validateTolerations(
   tolerations: readonly JsonObject[],
   path: string,
-): FieldError[] {
-  return tolerations.flatMap((toleration, index) =>
+): Generator<void, FieldError[]> {
+  return flatMapSteps(tolerations, (toleration, index) =>
     validateToleration(toleration, `${path}[${index}]`),
   );
 }

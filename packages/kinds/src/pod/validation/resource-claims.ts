@@ -12,6 +12,7 @@ import {
 import { textAt } from '../../cells.ts';
 import type { PodResourceClaim, PodSpec, ResourceRequirements } from '../../gen/types/core/v1.ts';
 import type { Stored } from '../../resource-def.ts';
+import { flatMapSteps } from '../../rules/checks.ts';
 import { annotationsOf, notFoundValue, optionalText } from '../fields.ts';
 import type { PodRules } from '../rules.ts';
 import { mirrorAnnotation } from './annotations.ts';
@@ -37,15 +38,19 @@ export function claimNames(spec: Stored<PodSpec>): ClaimNames {
   };
 }
 
-/** Validates the device claims of a pod at `path` (`spec.resourceClaims`). */
-export function validateClaims(spec: Stored<PodSpec>, path: string, rules: PodRules): FieldError[] {
+/** Validates the device claims of a pod at `path` (`spec.resourceClaims`), in steps. */
+export function* validateClaims(
+  spec: Stored<PodSpec>,
+  path: string,
+  rules: PodRules,
+): Generator<void, FieldError[]> {
   const claims = spec.resourceClaims ?? [];
   if (rules.pod && Object.hasOwn(annotationsOf(rules.pod), mirrorAnnotation(rules.dialect))) {
     // kube-apiserver reports a path without a name.
     return claims.map(() => forbiddenField('[]', 'static pods do not support resource claims'));
   }
   const names = new Set<string>();
-  return claims.flatMap((claim, index) => {
+  return yield* flatMapSteps(claims, (claim, index) => {
     const name = claim.name ?? '';
     const errors: FieldError[] = [];
     if (name === '') errors.push(required(`${path}[${index}].name`));
@@ -73,21 +78,21 @@ function validateClaimSource(claim: Stored<PodResourceClaim>, path: string): Fie
 }
 
 /**
- * Validates the claims in the resources of a container: each names a whole claim or one request of
+ * Validates the claims in the resources of a container, in steps: each names a whole claim or one request of
  * it.
  * @param path the path of the list, such as `spec.containers[0].resources.claims`
  * @param claims the claims of the pod
  */
-export function validateClaimUses(
+export function* validateClaimUses(
   resources: Stored<ResourceRequirements> | undefined,
   path: string,
   claims: ClaimNames,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const uses = resources?.claims ?? [];
   if (uses.length === 0) return [];
   const whole = new Set<string>();
   const parts = new Map<string, Set<string>>();
-  return uses.flatMap((use, index) => {
+  return yield* flatMapSteps(uses, (use, index) => {
     const field = `${path}[${index}]`;
     const [name, request] = [use.name ?? '', use.request ?? ''];
     if (name === '') return [required(field)];

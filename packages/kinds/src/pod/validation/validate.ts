@@ -6,6 +6,7 @@ import {
   forbiddenField,
   invalid,
   invalidGo,
+  joined,
   type NameRule,
   qualifiedName,
   required,
@@ -55,29 +56,29 @@ export function* validatePodSpec(
   const rules = yield* withKeptNames(spec, podRules);
   const grace = `${path}.terminationGracePeriodSeconds`;
   const { errors, volumes } = yield* validateVolumes(spec.volumes ?? [], `${path}.volumes`, rules);
-  return [
-    ...(spec.terminationGracePeriodSeconds != null ? [] : [required(grace)]),
-    ...errors,
-    ...validateClaims(spec, `${path}.resourceClaims`, rules),
-    ...(yield* validateContainers(spec, path, { rules, volumes })),
-    ...validatePodResources(spec, `${path}.resources`, rules),
-    ...validateHostNetworkPorts(spec, path, rules),
-    ...validateChoiceIn(spec, path, 'restartPolicy', restartPolicies),
-    ...validateChoiceIn(spec, path, 'dnsPolicy', dnsPolicies),
-    ...(yield* labelErrorSteps(spec.nodeSelector, `${path}.nodeSelector`)),
-    ...(yield* validatePodSecurity(spec, `${path}.securityContext`, rules)),
-    ...(yield* affinityErrorSteps(spec, `${path}.affinity`, rules)),
-    ...(yield* validateDnsConfig(spec, `${path}.dnsConfig`, rules)),
-    ...(yield* validateReadinessGates(spec, `${path}.readinessGates`)),
-    ...(yield* validateSchedulingGates(spec, `${path}.schedulingGates`)),
-    ...(yield* validateSpread(spec, `${path}.topologySpreadConstraints`, rules)),
-    ...validateHostProcesses(spec, path),
-    ...validateHostUsers(spec, path),
-    ...(yield* validateReferences(spec, path)),
-    ...validatePriority(spec, path),
-    ...validateOverhead(spec, path, rules),
-    ...validateSystem(spec, path),
-  ];
+  return joined<FieldError>(
+    spec.terminationGracePeriodSeconds != null ? [] : [required(grace)],
+    errors,
+    yield* validateClaims(spec, `${path}.resourceClaims`, rules),
+    yield* validateContainers(spec, path, { rules, volumes }),
+    yield* validatePodResources(spec, `${path}.resources`, rules),
+    yield* validateHostNetworkPorts(spec, path, rules),
+    validateChoiceIn(spec, path, 'restartPolicy', restartPolicies),
+    validateChoiceIn(spec, path, 'dnsPolicy', dnsPolicies),
+    yield* labelErrorSteps(spec.nodeSelector, `${path}.nodeSelector`),
+    yield* validatePodSecurity(spec, `${path}.securityContext`, rules),
+    yield* affinityErrorSteps(spec, `${path}.affinity`, rules),
+    yield* validateDnsConfig(spec, `${path}.dnsConfig`, rules),
+    yield* validateReadinessGates(spec, `${path}.readinessGates`),
+    yield* validateSchedulingGates(spec, `${path}.schedulingGates`),
+    yield* validateSpread(spec, `${path}.topologySpreadConstraints`, rules),
+    validateHostProcesses(spec, path),
+    validateHostUsers(spec, path),
+    yield* validateReferences(spec, path),
+    validatePriority(spec, path),
+    validateOverhead(spec, path, rules),
+    validateSystem(spec, path),
+  );
 }
 
 /** Allows relaxed names of variables if the spec keeps one of the old object. */
@@ -90,14 +91,18 @@ function* withKeptNames(spec: Stored<PodSpec>, rules: PodRules): Generator<void,
 }
 
 /** Validates the resources of a pod as a whole, at `path` (`spec.resources`). */
-function validatePodResources(spec: Stored<PodSpec>, path: string, rules: PodRules): FieldError[] {
+function* validatePodResources(
+  spec: Stored<PodSpec>,
+  path: string,
+  rules: PodRules,
+): Generator<void, FieldError[]> {
   const resources = spec.resources;
   if (resources === undefined || !rules.features.enabled('PodLevelResources')) return [];
   const noClaims = 'claims cannot be set for Resources at pod-level';
   return [
     ...(resources.claims != null ? [forbiddenField(`${path}.claims`, noClaims)] : []),
     ...validateResources(resources, path, rules, validatePodResourceName),
-    ...validateClaimUses(resources, `${path}.claims`, claimNames(spec)),
+    ...(yield* validateClaimUses(resources, `${path}.claims`, claimNames(spec))),
     ...validateRequests(spec, `${path}.requests`),
     ...validateLimits(spec, path),
   ];
@@ -163,16 +168,16 @@ function* validateDnsConfig(
   const ofServers = yield* flatMapSteps(servers, (server, index) =>
     validateIp(`${path}.nameservers[${index}]`, server),
   );
-  return [
-    ...errors,
-    ...ofServers,
-    ...(yield* validateSearches(config.searches ?? [], `${path}.searches`, allow)),
-    ...(yield* flatMapSteps(config.options ?? [], (option, index) =>
+  return joined<FieldError>(
+    errors,
+    ofServers,
+    yield* validateSearches(config.searches ?? [], `${path}.searches`, allow),
+    yield* flatMapSteps(config.options ?? [], (option, index) =>
       (option.name ?? '') === ''
         ? [required(`${path}.options[${index}]`, 'must not be empty')]
         : [],
-    )),
-  ];
+    ),
+  );
 }
 
 const searchPathsMax = 32;
@@ -200,7 +205,7 @@ function* validateSearches(
     const rule = relaxedSearches ? underscoreSubdomain : dnsSubdomain;
     return ruleErrors(`${path}[${index}]`, name, rule);
   });
-  return [...errors, ...ofSearches];
+  return joined(errors, ofSearches);
 }
 
 function validateReadinessGates(
@@ -219,18 +224,18 @@ function* validateReferences(spec: Stored<PodSpec>, path: string): Generator<voi
     const value = textAt(spec, member);
     return value === '' ? [] : ruleErrors(`${path}.${member}`, value, rule);
   };
-  return [
-    ...name('serviceAccountName', dnsSubdomain),
-    ...name('nodeName', dnsSubdomain),
-    ...validateRange(spec, path, 'activeDeadlineSeconds', [1, deadlineSecondsMax]),
-    ...name('hostname', dnsLabel),
-    ...name('subdomain', dnsLabel),
-    ...(yield* flatMapSteps(spec.tolerations ?? [], (toleration, index) =>
+  return joined<FieldError>(
+    name('serviceAccountName', dnsSubdomain),
+    name('nodeName', dnsSubdomain),
+    validateRange(spec, path, 'activeDeadlineSeconds', [1, deadlineSecondsMax]),
+    name('hostname', dnsLabel),
+    name('subdomain', dnsLabel),
+    yield* flatMapSteps(spec.tolerations ?? [], (toleration, index) =>
       validateToleration(toleration, `${path}.tolerations[${index}]`),
-    )),
-    ...(yield* validateHostAliases(spec, `${path}.hostAliases`)),
-    ...name('priorityClassName', dnsSubdomain),
-  ];
+    ),
+    yield* validateHostAliases(spec, `${path}.hostAliases`),
+    name('priorityClassName', dnsSubdomain),
+  );
 }
 
 /** Validates the entries that a node adds to the hosts file of a pod. */

@@ -17,7 +17,14 @@ import { at, listAt, textAt } from '../../cells.ts';
 import { validateEphemeral } from '../../core/storage/claim-rules.ts';
 import type { Volume } from '../../gen/types/core/v1.ts';
 import type { Findings, Stored } from '../../resource-def.ts';
-import { errorSteps, foundErrors, goStrings, keyed, sortedKeys } from '../../rules/checks.ts';
+import {
+  errorSteps,
+  flatMapSteps,
+  goStrings,
+  keyed,
+  partsOf,
+  sortedKeys,
+} from '../../rules/checks.ts';
 import { objectAt } from '../../rules/fill.ts';
 import {
   intAt,
@@ -224,7 +231,7 @@ const flocker: SourceRule = (source, path) => {
 const registryDetail = 'must be a host:port pair or multiple pairs separated by commas';
 const tenantLengthMax = 64;
 
-const quobyte: SourceRule = (source, path) => {
+function* quobyte(source: JsonObject, path: string): Generator<void, FieldError[]> {
   const registry = textAt(source, 'registry');
   const errors: FieldError[] = [];
   if (registry === '') errors.push(required(`${path}.registry`, registryDetail));
@@ -232,14 +239,13 @@ const quobyte: SourceRule = (source, path) => {
     const detail = 'must be a UUID and may not exceed a length of 64 characters';
     errors.push(required(`${path}.tenant`, detail));
   } else {
-    const wrong = registry.split(',').filter((pair) => !isHostAndPort(pair));
-    appendAll(
-      errors,
-      wrong.map(() => invalid(`${path}.registry`, registry, registryDetail)),
+    const ofPairs = yield* flatMapSteps(partsOf(registry, ','), (pair) =>
+      isHostAndPort(pair) ? [] : [invalid(`${path}.registry`, registry, registryDetail)],
     );
+    appendAll(errors, ofPairs);
   }
   return [...errors, ...requireTexts(source, path, 'volume')];
-};
+}
 
 const isHostAndPort = (text: string): boolean =>
   /^\[[^[\]]*\]:[^:[\]]*$/.test(text) || /^[^:[\]]*:[^:[\]]*$/.test(text);
@@ -257,21 +263,22 @@ const monitored =
     ...requireTexts(source, path, ...more),
   ];
 
-const flexVolume: SourceRule = (source, path, { rules }) => {
+function* flexVolume(
+  source: JsonObject,
+  path: string,
+  { rules }: SourceContext,
+): Generator<void, FieldError[]> {
   const { labelDomain, groupSuffix } = rules.dialect;
   const domains = [...new Set([labelDomain, groupSuffix])];
   const detail = `${domains.join(' and ')} namespaces are reserved`;
-  const options = sortedKeys(objectAt(source, 'options'));
-  const reserved = options.filter((key) => {
+  const reserved = yield* flatMapSteps(sortedKeys(objectAt(source, 'options')), (key) => {
     const [namespace = ''] = key.split('/', 1);
     const normalized = `.${namespace.toLowerCase()}`;
-    return domains.some((domain) => normalized.endsWith(`.${domain}`));
+    const isReserved = domains.some((domain) => normalized.endsWith(`.${domain}`));
+    return isReserved ? [invalid(keyed(`${path}.options`, key), key, detail)] : [];
   });
-  return [
-    ...requireTexts(source, path, 'driver'),
-    ...reserved.map((key) => invalid(keyed(`${path}.options`, key), key, detail)),
-  ];
-};
+  return [...requireTexts(source, path, 'driver'), ...reserved];
+}
 
 const diskForms = {
   managed:
@@ -401,10 +408,8 @@ export function* validateSource(
 }
 
 /** Returns the rule of the source `name`, or undefined for another member. */
-export function sourceRule(name: string): SourceRule | undefined {
-  const rule = Object.hasOwn(sources, name) ? sources[name] : undefined;
-  return rule === undefined ? undefined : (...args) => [...foundErrors(rule(...args))];
-}
+export const sourceRule = (name: string): LongSourceRule | undefined =>
+  Object.hasOwn(sources, name) ? sources[name] : undefined;
 
 /** Whether a volume comes from a claim, so that containers may use it as a block device. */
 export const isClaimed = (volume: Stored<Volume> | undefined): boolean =>

@@ -21,6 +21,7 @@ import {
   objectOf,
   objectsOf,
   required,
+  runInOnePiece,
   textOf,
   textsOf,
   type Webhook,
@@ -129,8 +130,8 @@ async function readClusterTolerations(text: string, dialect: Dialect): Promise<C
   const allowed = objectsOf(member(object, 'whitelist'));
   const path = 'podtolerationrestriction';
   const errors = [
-    ...validateTolerations(defaults, `${path}.default`),
-    ...validateTolerations(allowed, `${path}.whitelist`),
+    ...runInOnePiece(validateTolerations(defaults, `${path}.default`)),
+    ...runInOnePiece(validateTolerations(allowed, `${path}.whitelist`)),
   ];
   if (errors.length === 0) return { defaults, allowed };
   const messages = errors.map(({ field, message }) => `${field}: ${message}`);
