@@ -5,7 +5,7 @@ import { typeNames } from './types/environment.ts';
 /**
  * What cel-go charges for attributes at run time: a variable or another value with the members and
  * items that an expression reads from it. Each member costs 1, and so does the whole, unless it is
- * a choice of `?:`, an index, or the operand of `has`.
+ * a choice of `?:` or of `optMap`, an index, or the operand of `has`.
  */
 export class Attributes {
   readonly #wholes = new WeakMap<Expr, number>();
@@ -30,6 +30,7 @@ export class Attributes {
       if (name !== undefined && isConstant(name)) return undefined;
       return expr.test ? 0 : (this.whole(expr.operand, scope) ?? 1);
     }
+    if (expr.kind === 'optionalMap') return 0;
     if (expr.kind !== 'call' || expr.target !== undefined) return undefined;
     if (expr.name === '_?_:_') return 0;
     const [operand] = expr.args;

@@ -1,4 +1,5 @@
 import { type Compiles, type Frame, outcome, outcomeSteps, type Step, type Work } from './folds.ts';
+import { asAttribute } from './optional-attributes.ts';
 import type { BindExpr, OptionalMapExpr } from './syntax/ast.ts';
 import { noSuchOverload } from './types/functions.ts';
 import { CelError, Optional, Unreadable, type Value } from './values.ts';
@@ -33,8 +34,8 @@ export function optionalMapStep(
   const target = compiler.compile(expr.target, scope);
   const body = compiler.compile(expr.body, [...scope, expr.variable]);
   return (frame) => {
-    const before = frame.spent();
-    const isPresent = enter(target(frame), { frame, slot: scope.length, before });
+    const start = startOf(frame, scope.length);
+    const isPresent = enter(target(frame), { frame, slot: scope.length, ...start });
     if (!isPresent) return none;
     return mapped(body(frame), expr, frame);
   };
@@ -49,8 +50,8 @@ export function optionalMapWork(
   const target = compiler.work(expr.target, scope);
   const body = compiler.work(expr.body, [...scope, expr.variable]);
   return function* (frame) {
-    const before = frame.spent();
-    const isPresent = enter(yield* target(frame), { frame, slot: scope.length, before });
+    const start = startOf(frame, scope.length);
+    const isPresent = enter(yield* target(frame), { frame, slot: scope.length, ...start });
     if (!isPresent) return none;
     return mapped(yield* body(frame), expr, frame);
   };
@@ -58,31 +59,60 @@ export function optionalMapWork(
 
 const none = new Optional();
 
+/** The state of an evaluation before the target of a macro. */
+interface Start {
+  readonly spent: number;
+  /** Variables by slot that were not read yet; absent if there are none. */
+  readonly pending: ReadonlyMap<number, PendingValue> | undefined;
+}
+
+/** @param slots the number of variables outside the macro */
+function startOf(frame: Frame, slots: number): Start {
+  let pending: Map<number, PendingValue> | undefined;
+  for (let slot = 0; slot < slots; slot += 1) {
+    const value = frame.slots[slot];
+    if (!(value instanceof PendingValue)) continue;
+    pending ??= new Map();
+    pending.set(slot, value);
+  }
+  return { spent: frame.spent(), pending };
+}
+
+/** The cost of evaluating the target again, when the variables that it reads have been read. */
+function costAgain(frame: Frame, { spent, pending }: Start): number {
+  let cost = frame.spent() - spent;
+  for (const [slot, value] of pending ?? []) {
+    if (frame.slots[slot] !== value) cost -= value.cost;
+  }
+  return cost;
+}
+
 /**
  * Sets the variable to the value of an optional; returns false if it has none. The macro asks the
  * target whether it has a value, and evaluates the target again where the variable is read.
- * @param at.before what was spent before the target
  */
 function enter(
   optional: Value,
-  at: { readonly frame: Frame; readonly slot: number; readonly before: number },
+  at: Start & { readonly frame: Frame; readonly slot: number },
 ): boolean {
-  const { frame, slot, before } = at;
-  const cost = frame.spent() - before;
+  const { frame, slot } = at;
+  const cost = costAgain(frame, at);
   frame.spend(1);
   if (!(optional instanceof Optional)) throw noSuchOverload({ name: 'hasValue', args: [optional] });
   if (optional.value === undefined) {
     frame.spend(1);
     return false;
   }
-  frame.slots[slot] = new PendingValue(optional.value, cost + 1);
+  const { value } = optional;
+  const content = value instanceof Unreadable ? value.error : value;
+  frame.slots[slot] = new PendingValue(content, cost + 1);
   return true;
 }
 
 function mapped(value: Value, { flat }: OptionalMapExpr, frame: Frame): Value {
-  if (flat) return value;
+  if (flat) return asAttribute(value);
   frame.spend(1);
-  return new Optional(value);
+  return asAttribute(new Optional(value));
 }
 
 /** Compiles `cel.bind(v, x, f)`. */

@@ -7,6 +7,8 @@ import {
   Duration,
   isMapValue,
   List,
+  nativeType,
+  Opaque,
   Optional,
   Timestamp,
   TypeValue,
@@ -136,8 +138,9 @@ export const isAbsent = (value: Value | CelError): boolean =>
 /** Refuses values that cannot index anything. Throws `CelError`. */
 export function refuseQualifier(index: Value): void {
   if (index !== null && (typeof index !== 'object' || index instanceof Uint)) return;
-  const type = qualifierTypes.find(([fits]) => fits(index));
-  if (type !== undefined) throw new CelError(`invalid qualifier type: ${type[1]}`);
+  const found = qualifierTypes.find(([fits]) => fits(index));
+  const type = index instanceof Opaque ? nativeType(index) : found?.[1];
+  if (type !== undefined) throw new CelError(`invalid qualifier type: ${type}`);
 }
 
 const qualifierTypes: readonly (readonly [fits: (index: Value) => boolean, name: string])[] = [

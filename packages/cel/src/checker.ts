@@ -84,9 +84,9 @@ interface Joined {
   readonly count: number;
   readonly key?: Type | undefined;
   readonly value: Type | undefined;
+  /** Number of type parameters behind these elements. */
+  readonly parameters: number;
 }
-
-const noElements: Joined = { count: 0, key: undefined, value: undefined };
 
 /** Maximum number of types in the type of a subexpression. */
 const typesMax = 1_000;
@@ -113,7 +113,10 @@ class Checker {
   readonly #joins = new Map<Expr, Joined>();
   /** Visited types that the pass has counted as work. */
   #counted = 0;
+  /** Number of type parameters so far. */
   #fresh = 0;
+  /** The same behind each subexpression that the pass has finished. */
+  readonly #freshBehind = new Map<Expr, number>();
 
   constructor(environment: Environment, pass: Pass<Expr, Type> | undefined) {
     this.#environment = environment;
@@ -141,6 +144,7 @@ class Checker {
       (candidate) => candidate.expr === undefined || this.#types.has(candidate.expr),
     );
     this.#current = expr;
+    this.#fresh = 0;
     try {
       return this.#finished(this.typeOf(expr, undefined));
     } catch (error) {
@@ -166,7 +170,10 @@ class Checker {
   typeOf(expr: Expr, scope: Scope | undefined): Type {
     const pass = this.#pass;
     const finished = pass?.resultOf(expr);
-    if (finished !== undefined) return finished;
+    if (finished !== undefined) {
+      this.#fresh = this.#freshBehind.get(expr) ?? this.#fresh;
+      return finished;
+    }
     const outer = this.#current;
     this.#current = expr;
     const type = this.#find(expr, scope);
@@ -177,6 +184,7 @@ class Checker {
       const { visited } = this.#substitution;
       pass.finish(expr, type, 1 + (visited - this.#counted) / typesPerWork);
       this.#counted = visited;
+      this.#freshBehind.set(expr, this.#fresh);
     }
     return type;
   }
@@ -289,7 +297,9 @@ class Checker {
     const args = expr.args.map((arg) => this.typeOf(arg, scope));
     const receiver = target === undefined ? undefined : this.typeOf(target, scope);
     const overloads = functions.get(name);
-    if (overloads === undefined) return this.#undeclared(expr.at, name);
+    if (overloads === undefined) {
+      return this.#undeclared(expr.at, expr.isAbsolute === true ? `.${name}` : name);
+    }
     if (name === '_&&_' || name === '_||_') this.#mustAllBeBool(expr.args);
     const argumentTypes = receiver === undefined ? args : [receiver, ...args];
     const resultType = this.#overload(expr, overloads, argumentTypes);
@@ -350,13 +360,25 @@ class Checker {
   }
 
   #list(expr: Extract<Expr, { kind: 'list' }>, scope: Scope | undefined): Type {
-    let { count, value: item } = this.#joins.get(expr) ?? noElements;
+    let { count, value: item } = this.#joinedBefore(expr);
     for (; count < expr.items.length; count += 1) {
       const { value, optional } = itemAt(expr.items, count);
       item = this.#joined(item, this.#element(value, { optional, scope }));
-      if (this.#pass !== undefined) this.#joins.set(expr, { count: count + 1, value: item });
+      this.#keepJoined(expr, { count: count + 1, value: item });
     }
     return listType(item ?? this.#newParameter());
+  }
+
+  /** What an earlier attempt of the pass found out about the elements of a list or map. */
+  #joinedBefore(expr: Expr): Omit<Joined, 'parameters'> {
+    const joined = this.#joins.get(expr);
+    if (joined === undefined) return { count: 0, key: undefined, value: undefined };
+    this.#fresh = joined.parameters;
+    return joined;
+  }
+
+  #keepJoined(expr: Expr, joined: Omit<Joined, 'parameters'>): void {
+    if (this.#pass !== undefined) this.#joins.set(expr, { ...joined, parameters: this.#fresh });
   }
 
   /** An element after a question mark is optional. */
@@ -409,14 +431,14 @@ class Checker {
   }
 
   #map(expr: MapExpr, scope: Scope | undefined): Type {
-    let { count, key, value } = this.#joins.get(expr) ?? noElements;
+    let { count, key, value } = this.#joinedBefore(expr);
     for (; count < expr.entries.length; count += 1) {
       const entry = itemAt(expr.entries, count);
       const keyType = this.typeOf(entry.key, scope);
       const type = this.#element(entry.value, { optional: entry.optional, scope });
       key = this.#joined(key, keyType);
       value = this.#joined(value, type);
-      if (this.#pass !== undefined) this.#joins.set(expr, { count: count + 1, key, value });
+      this.#keepJoined(expr, { count: count + 1, key, value });
     }
     return mapType(key ?? this.#newParameter(), value ?? this.#newParameter());
   }

@@ -48,7 +48,7 @@ export function* compileSteps(source: string, environment: Environment): Generat
       : yield* literalIssues(expr, checked.types, environment);
   if (issues.length > 0) throw new CelCompileError(source, issues);
   const { functions } = environment;
-  const programOf = () => programSteps(expr, { source, environment, declared: checked.overloads });
+  const programOf = () => programSteps(expr, { source, environment, checked });
   const costOf = (self: DeclaredSize | undefined) =>
     costSteps(expr, { checked, functions, self, pass: passFor(source) });
   return {

@@ -19,6 +19,7 @@ import { lazyStep, lazyWork } from './lazy-operators.ts';
 import { showValue } from './library/conversions.ts';
 import { checkLiteralPattern } from './library/strings.ts';
 import { type Conversions, type Division, Meter, workMax } from './meter.ts';
+import { asAttribute, attributeStep } from './optional-attributes.ts';
 import { inPasses, type Pass, passFor } from './passes.ts';
 import {
   type CallExpr,
@@ -97,7 +98,7 @@ interface ProgramOptions {
   readonly source: string;
   readonly environment: Environment;
   /** The overloads that match the declared types of calls, because lists are untyped at runtime. */
-  readonly declared: Checked['overloads'];
+  readonly checked: Pick<Checked, 'overloads' | 'types'>;
 }
 
 /**
@@ -243,7 +244,8 @@ const undividedNodes = 1_000;
 /** Compiles nodes to steps; `scope` lists the variables by slot. */
 class Compiler implements Compiles {
   readonly #environment: Environment;
-  readonly #declared: ProgramOptions['declared'];
+  readonly #declared: Checked['overloads'];
+  readonly #types: Checked['types'];
   readonly #weights = new WeakMap<Expr, number>();
   readonly #division: Division;
   readonly #pass: Pass<Expr, Step> | undefined;
@@ -257,11 +259,12 @@ class Compiler implements Compiles {
   #evaluated: ReadonlySet<Expr> = new Set();
 
   constructor(
-    { environment, declared }: ProgramOptions,
+    { environment, checked }: ProgramOptions,
     at: { readonly division?: Division; readonly pass: Pass<Expr, Step> | undefined },
   ) {
     this.#environment = environment;
-    this.#declared = declared;
+    this.#declared = checked.overloads;
+    this.#types = checked.types;
     this.#division = at.division ?? 'none';
     this.#pass = at.pass;
   }
@@ -324,6 +327,10 @@ class Compiler implements Compiles {
 
   isConstant(expr: Expr): boolean {
     return this.#constants.valueOf(expr) !== undefined;
+  }
+
+  isAttribute(expr: Expr, scope: readonly string[]): boolean {
+    return this.#attributes.whole(expr, scope) !== undefined;
   }
 
   wholeOf(expr: Expr, scope: readonly string[]): number {
@@ -402,12 +409,18 @@ class Compiler implements Compiles {
 
   #ident(expr: Expr, name: string, scope: readonly string[]): Step {
     const slot = scope.lastIndexOf(name);
-    if (slot >= 0) {
+    // cel-go takes every name whose type is a type for the name of a type.
+    const isType = this.#types.get(expr)?.name === 'type';
+    if (isType && !typeNames.has(name)) {
+      throw new CelError(`reference to undefined type: ${name}`);
+    }
+    if (slot >= 0 && !isType) {
       return (frame) => {
         frame.spend(1);
         const value = frame.slots[slot];
         if (value === undefined) throw noSuchAttribute(name);
-        return value instanceof Unreadable ? readSpecial(value, frame, slot) : value;
+        const content = value instanceof Unreadable ? readSpecial(value, frame, slot) : value;
+        return content instanceof Optional ? asAttribute(content) : content;
       };
     }
     const type = typeNames.get(name);
@@ -424,7 +437,7 @@ class Compiler implements Compiles {
     if (constant !== undefined) return () => constant;
     if (qualified !== undefined && scope.includes(qualified))
       return this.#ident(expr, qualified, scope);
-    const operand = this.compile(expr.operand, scope);
+    const operand = this.#memberOperand(expr.operand, scope);
     const { field } = expr;
     if (expr.test) {
       const cost = this.#attributes.test(expr.operand, scope);
@@ -447,6 +460,12 @@ class Compiler implements Compiles {
       frame.spend((optional ? cost : 0) - (member.value === undefined ? 1 : 0));
       return member;
     };
+  }
+
+  /** An operand whose member is read, an attribute. */
+  #memberOperand(expr: Expr, scope: readonly string[]): Step {
+    const step = this.compile(expr, scope);
+    return this.isAttribute(expr, scope) ? step : attributeStep(step);
   }
 
   #call(expr: CallExpr, scope: readonly string[]): Step {
@@ -494,7 +513,9 @@ class Compiler implements Compiles {
     const isMember = target !== undefined;
     const args = isMember ? [target, ...expr.args] : expr.args;
     const storedPattern = searching.has(name) ? this.#storedPattern(args) : undefined;
-    const steps = args.map((arg) => this.compile(arg, scope));
+    const steps = args.map((arg, position) =>
+      isIndex(name) && position === 0 ? this.#memberOperand(arg, scope) : this.compile(arg, scope),
+    );
     const [, index] = args;
     const constantIndex = index === undefined ? undefined : this.#constants.valueOf(index);
     if (isIndex(name) && constantIndex !== undefined) refuseQualifier(constantIndex);

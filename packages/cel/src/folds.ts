@@ -7,16 +7,18 @@ import {
   compare,
   EntryMap,
   entryKey,
+  findEntry,
   type Items,
   isMapValue,
   kindOf,
   List,
   longTypeName,
-  mapKey,
+  numeric,
   Opaque,
   Optional,
   TypeValue,
   Unreadable,
+  unhashableType,
   type Value,
 } from './values.ts';
 
@@ -48,6 +50,8 @@ export interface Compiles {
   isDivided(expr: Expr): boolean;
   /** Whether a compiled node is constant. */
   isConstant(expr: Expr): boolean;
+  /** Whether the node is a variable with members that are read from it, or a choice of `?:`. */
+  isAttribute(expr: Expr, scope: readonly string[]): boolean;
   /** The cost of an attribute besides its members; 0 for other nodes. */
   wholeOf(expr: Expr, scope: readonly string[]): number;
   /** The node in steps; one step if it is not divided. */
@@ -65,13 +69,17 @@ export function setEntry(entries: Entries, key: Value, value: Value): void {
 
 /** Adds an entry that a macro makes. Throws for an invalid or duplicate key. */
 function putEntry(entries: Entries, key: Value, value: Value): void {
-  const text = typeof key === 'number' ? undefined : mapKey(key);
-  if (text === undefined) throw unsupportedKey(key);
-  if (entries.has(text)) throw new CelError(`insert failed: key ${String(key)} already exists`);
-  entries.set(text, [key, value]);
+  if (findEntry(entries, key) !== undefined) {
+    const shown = key === null ? 0 : (numeric(key) ?? key);
+    throw new CelError(`insert failed: key ${String(shown)} already exists`);
+  }
+  setEntry(entries, key, value);
 }
 
-const unsupportedKey = (key: Value) => new CelError(`unsupported key type: ${typeof key}`);
+function unsupportedKey(key: Value): CelError {
+  const type = unhashableType(key) ?? kindOf(key);
+  return new CelError(`internal error: runtime error: hash of unhashable type ${type}`);
+}
 
 /** The value of a step, or its failure. */
 export function outcome(step: Step, frame: Frame): Value | CelError {

@@ -82,7 +82,9 @@ function converted(
             ? convertedFloat(Number(item), itemSchema)
             : counted(converted(item, itemSchema, conversion, countMax / json.length), conversion),
         );
-  return schema.items === undefined ? new List(items) : new DeclaredList(items, listKindOf(schema));
+  if (schema.items === undefined) return new List(items);
+  const undeclared = () => converted(json, {}, conversion);
+  return new DeclaredList(items, listKindOf(schema), undeclared);
 }
 
 /** Counts an item if its conversion made an object. */
@@ -188,6 +190,8 @@ function membersOf(schema: Schema): ReadonlyMap<string, string> {
   if (cachedNames !== undefined) return cachedNames;
   const names = new Map<string, string>();
   for (const name of schema.properties?.keys() ?? []) {
+    // An index into a value of unknown type also finds a name as it is.
+    if (!name.includes('__')) names.set(name, name);
     for (const alias of namesOf(name)) names.set(alias, name);
   }
   escapes.set(schema, names);
@@ -212,6 +216,10 @@ class JsonMap implements MapValue {
 
   get isDeclared(): boolean {
     return this.#schema.type !== undefined;
+  }
+
+  undeclared(): Value {
+    return this.#schema.type === undefined ? this : new JsonMap(this.#json, {}, this.#conversion);
   }
 
   /** A null member counts as absent, except in a map. */
@@ -240,10 +248,11 @@ class JsonMap implements MapValue {
         (name) => this.#json[name] !== undefined && isSeen(name),
       );
     }
-    const aliases = new Map([...membersOf(this.#schema)].map(([alias, name]) => [name, alias]));
-    return [...aliases].flatMap(([name, alias]) =>
-      (member(this.#json, name) ?? null) === null ? [] : [alias],
-    );
+    return [...this.#schema.properties.keys()].flatMap((name) => {
+      const [escaped] = namesOf(name);
+      const isSeen = escaped !== undefined && (member(this.#json, name) ?? null) !== null;
+      return isSeen ? [escaped] : [];
+    });
   }
 
   /** Null members count, although expressions do not see them. */

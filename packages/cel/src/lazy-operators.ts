@@ -1,7 +1,8 @@
 import { type Compiles, outcome, outcomeSteps, type Step, type Work } from './folds.ts';
+import { asAttribute } from './optional-attributes.ts';
 import type { CallExpr, Expr } from './syntax/ast.ts';
 import { noSuchOverload } from './types/functions.ts';
-import { CelError, Optional, type Value } from './values.ts';
+import { CelError, Optional, readContent, type Value } from './values.ts';
 
 /** Operators and functions that do not evaluate all of their operands. */
 const operators = new Set(['_&&_', '_||_', '_?_:_']);
@@ -26,11 +27,12 @@ export function lazyStep(
   }
   if (third !== undefined) {
     const refund = refundOf(operands, { compiler, scope });
+    const attribute = attributeOf(operands, { compiler, scope });
     return (frame) => {
       const condition = first(frame);
       if (typeof condition !== 'boolean') throw noSuchOverload();
       frame.spend(-refund(condition));
-      return condition ? second(frame) : third(frame);
+      return attribute(condition, condition ? second(frame) : third(frame));
     };
   }
   const decides = name === '_||_';
@@ -52,6 +54,17 @@ function refundOf(
   return (condition) => (condition ? whenTrue : whenFalse) ?? 0;
 }
 
+/** The value of `?:`, an attribute, given that of its chosen operand. */
+function attributeOf(
+  [, chosen, other]: readonly Expr[],
+  { compiler, scope }: { readonly compiler: Compiles; readonly scope: readonly string[] },
+): (condition: boolean, value: Value) => Value {
+  const [whenTrue, whenFalse] = [chosen, other].map(
+    (operand) => operand !== undefined && !compiler.isAttribute(operand, scope),
+  );
+  return (condition, value) => ((condition ? whenTrue : whenFalse) ? asAttribute(value) : value);
+}
+
 /** `lazyStep` in steps. */
 export function lazyWork(
   compiler: Compiles,
@@ -71,11 +84,12 @@ export function lazyWork(
   }
   if (third !== undefined) {
     const refund = refundOf(operands, { compiler, scope });
+    const attribute = attributeOf(operands, { compiler, scope });
     return function* (frame) {
       const condition = yield* first(frame);
       if (typeof condition !== 'boolean') throw noSuchOverload();
       frame.spend(-refund(condition));
-      return yield* (condition ? second : third)(frame);
+      return attribute(condition, yield* (condition ? second : third)(frame));
     };
   }
   const decides = name === '_||_';
@@ -97,7 +111,8 @@ function lazyOperands({ name, target, args }: CallExpr): readonly Expr[] | undef
  */
 function contentOf(name: string, value: Value): Value | undefined {
   if (!(value instanceof Optional)) return value;
-  return name === 'or' && value.value !== undefined ? value : value.value;
+  if (name === 'or') return value.value === undefined ? undefined : value;
+  return readContent(value);
 }
 
 /**

@@ -68,6 +68,12 @@ export class Optional {
     this.value = value;
   }
 }
+/** The content of an optional; undefined if there is none. Throws why it cannot be read. */
+export function readContent({ value }: Optional): Value | undefined {
+  if (value instanceof Unreadable) throw value.error;
+  return value;
+}
+
 /** A type as a value, identified by its name. */
 export class TypeValue {
   readonly name: string;
@@ -83,14 +89,23 @@ export class Opaque<T = unknown> {
   readonly text: string | undefined;
   /** The size in cost calculations. */
   readonly size: number;
-  constructor(parts: { type: string; value: T; key: string; text?: string; size?: number }) {
+  /** The value in Go with its type, which cel-go cannot read as a value of expressions. */
+  readonly native: (() => string) | undefined;
+  /** Whether Go holds a pointer to it, to which it compares no other value. */
+  readonly isPointer: boolean;
+  constructor(parts: OpaqueParts<T>) {
     this.type = parts.type;
     this.value = parts.value;
     this.key = parts.key;
     this.text = parts.text;
     this.size = parts.size ?? 1;
+    this.native = parts.native;
+    this.isPointer = parts.isPointer ?? false;
   }
 }
+
+type OpaqueParts<T> = Pick<Opaque<T>, 'type' | 'value' | 'key'> &
+  Partial<Pick<Opaque<T>, 'text' | 'size' | 'native' | 'isPointer'>>;
 
 /** An item of a list that cannot be converted, which fails only where it is read. */
 export class Unreadable {
@@ -129,7 +144,14 @@ export class List {
 }
 
 /** A list of a custom object. kube-apiserver treats even an empty one as a nonzero value. */
-export class DeclaredList extends List {}
+export class DeclaredList extends List {
+  /** The list without its schema; absent for one that an expression built. */
+  readonly undeclared: (() => Value) | undefined;
+  constructor(items: Items, listKind?: ListKind, undeclared?: () => Value) {
+    super(items, listKind);
+    this.undeclared = undeclared;
+  }
+}
 
 /**
  * A map, or an object whose keys are its fields; `objectType` is the type of one that an expression
@@ -140,6 +162,8 @@ export interface MapValue {
   readonly objectType: string | undefined;
   /** Whether it belongs to a custom object and is never a zero value, like a `DeclaredList`. */
   readonly isDeclared?: boolean;
+  /** The map without its schema, if it has one. */
+  undeclared?(): Value;
   get(key: Value): Value | undefined;
   keys(): readonly Value[];
   readonly size: number;
@@ -183,8 +207,7 @@ export class EntryMap implements MapValue {
     this.#entries = entries;
   }
   get(key: Value): Value | undefined {
-    const text = entryKey(key);
-    return text === undefined ? undefined : this.#entries.get(text)?.[1];
+    return findEntry(this.#entries, key)?.[1];
   }
   keys(): readonly Value[] {
     this.#keys ??= Array.from(this.#entries.values(), ([key]) => key);
@@ -193,6 +216,23 @@ export class EntryMap implements MapValue {
   get size(): number {
     return this.#entries.size;
   }
+}
+
+/**
+ * The entry of a map under a key, or under an integer that equals a number. As in cel-go, an integer
+ * does not find a double.
+ */
+export function findEntry<Entry>(
+  entries: ReadonlyMap<string, Entry>,
+  key: Value,
+): Entry | undefined {
+  const text = entryKey(key);
+  const entry = text === undefined ? undefined : entries.get(text);
+  if (entry !== undefined) return entry;
+  if (key instanceof Uint) return entries.get(`n${key.value}`);
+  if (typeof key === 'bigint') return entries.get(`u${key}`);
+  if (typeof key !== 'number' || !Number.isInteger(key)) return undefined;
+  return entries.get(`n${BigInt(key)}`) ?? entries.get(`u${BigInt(key)}`);
 }
 
 /** An object built by an expression: `Object.spec{replicas: 1}`. */
@@ -226,18 +266,58 @@ export function mapKey(key: Value): string | undefined {
 }
 
 /**
- * The same for the keys of maps that expressions build, which may have more types. Undefined for
- * bytes and for values with parts.
+ * A text for the keys of maps that expressions build, which may have any type, and which are the
+ * same only if they have the same type. A list, a map, or an object that Go stores behind a pointer
+ * is the same key only as itself. Undefined for values that are no keys in Go.
  */
 export function entryKey(key: Value): string | undefined {
   if (key === null) return '0';
-  if (typeof key === 'number') return mapKey(key) ?? `d${key}`;
+  if (typeof key === 'number') return `d${key}`;
+  if (key instanceof Uint) return `u${key.value}`;
+  if (typeof key !== 'object') return mapKey(key);
   // Like a Go time, a key is equal only in its own zone.
   if (key instanceof Timestamp) return `t${key.nanos}${key.zone}`;
   if (key instanceof Duration) return `D${key.nanos}`;
   if (key instanceof TypeValue) return `T${key.name}`;
-  if (key instanceof Opaque) return `o${key.type}:${key.key}`;
-  return mapKey(key);
+  if (key instanceof Opaque && key.text !== undefined) return `o${key.type}:${key.key}`;
+  if (key instanceof Optional && key.value === undefined) return 'none';
+  return unhashableType(key) === undefined ? `p${identityOf(key)}` : undefined;
+}
+
+const opaqueTypes: Readonly<Record<string, string | undefined>> = {
+  'net.IP': 'cel.IP',
+  'net.CIDR': 'cel.CIDR',
+  'kubernetes.URL': 'cel.URL',
+  'kubernetes.Quantity': 'cel.Quantity',
+  'kubernetes.Semver': 'cel.Semver',
+  'kubernetes.NamedFormat': 'cel.Format',
+};
+
+/** The name in Go of the type of a value of the Kubernetes libraries, if it has one there. */
+export function nativeType({ type, isPointer }: Opaque): string | undefined {
+  const name = opaqueTypes[type];
+  return isPointer && name !== undefined ? `*${name}` : name;
+}
+
+const unhashable = new Set(['kubernetes.Semver', 'kubernetes.NamedFormat']);
+
+/** The name in Go of the type of a value that is no key there; otherwise undefined. */
+export function unhashableType(key: Value): string | undefined {
+  if (key instanceof Uint8Array) return 'types.Bytes';
+  return key instanceof Opaque && unhashable.has(key.type) ? opaqueTypes[key.type] : undefined;
+}
+
+const identities = new WeakMap<object, number>();
+let identityCount = 0;
+
+function identityOf(value: object): number {
+  let identity = identities.get(value);
+  if (identity === undefined) {
+    identityCount += 1;
+    identity = identityCount;
+    identities.set(value, identity);
+  }
+  return identity;
 }
 
 /** Whether a value is a map, in any of its representations. */
@@ -316,6 +396,8 @@ export function equals(left: Value, right: Value, tally?: Tally): boolean {
   if (left instanceof Duration) return right instanceof Duration && left.nanos === right.nanos;
   if (left instanceof TypeValue) return right instanceof TypeValue && left.name === right.name;
   if (left instanceof Opaque) {
+    if (right instanceof Unreadable) throw right.error;
+    if (areIncomparable(left, right)) return false;
     return right instanceof Opaque && left.type === right.type && left.key === right.key;
   }
   if (left instanceof Unreadable) throw left.error;
@@ -324,6 +406,23 @@ export function equals(left: Value, right: Value, tally?: Tally): boolean {
   return equals(left.value, right.value, tally);
 }
 
+/**
+ * Whether cel-go fails to compare two values: `==` reports that, `!=` and searches count them as
+ * different, and lists and maps count them as equal members.
+ */
+export function areIncomparable(left: Value, right: Value): boolean {
+  if (left instanceof Optional && right instanceof Optional) {
+    if (left.value === undefined || right.value === undefined) return false;
+    return areIncomparable(left.value, right.value);
+  }
+  if (!(left instanceof Opaque) || right === null) return false;
+  return !(right instanceof Opaque) || right.type !== left.type || right.isPointer;
+}
+
+/** Whether members of lists or maps are equal. */
+const membersEqual = (left: Value, right: Value, tally?: Tally) =>
+  areIncomparable(left, right) || equals(left, right, tally);
+
 function listsEqual(left: List, right: List, tally?: Tally): boolean {
   if (left.items.length !== right.items.length) return false;
   // The left list decides whether the order matters, and must contain each item of the right one.
@@ -331,7 +430,7 @@ function listsEqual(left: List, right: List, tally?: Tally): boolean {
   if (kind === undefined) {
     for (let at = 0; at < left.items.length; at += 1) {
       tally?.(1);
-      if (!equals(itemAt(left.items, at), itemAt(right.items, at), tally)) return false;
+      if (!membersEqual(itemAt(left.items, at), itemAt(right.items, at), tally)) return false;
     }
     return true;
   }
@@ -381,8 +480,9 @@ export function* equalsSteps(
     if (pair === undefined) return false;
     const [leftMember, rightMember] = pair;
     const isEqual = isScalar(leftMember)
-      ? equals(leftMember, rightMember)
-      : yield* equalsSteps(leftMember, rightMember, pace);
+      ? membersEqual(leftMember, rightMember)
+      : areIncomparable(leftMember, rightMember) ||
+        (yield* equalsSteps(leftMember, rightMember, pace));
     if (!isEqual) return false;
   }
   return true;
@@ -403,8 +503,8 @@ function* listsEqualSteps(left: List, right: List, pace: ComparisonPace): Genera
       pace.tally(1);
       if (pace.isStepOver()) yield;
       isFound = isScalar(candidate)
-        ? equals(candidate, item)
-        : yield* equalsSteps(candidate, item, pace);
+        ? membersEqual(candidate, item)
+        : areIncomparable(candidate, item) || (yield* equalsSteps(candidate, item, pace));
       if (isFound) break;
     }
     if (!isFound) return false;
@@ -431,7 +531,7 @@ function mapsEqual(left: MapValue, right: MapValue, tally?: Tally): boolean {
   tally?.(1, memberSteps);
   for (const pair of pairsOf(left, right, tally)) {
     tally?.(1, memberSteps);
-    if (pair === undefined || !equals(pair[0], pair[1], tally)) return false;
+    if (pair === undefined || !membersEqual(pair[0], pair[1], tally)) return false;
   }
   return true;
 }

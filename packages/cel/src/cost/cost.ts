@@ -260,25 +260,23 @@ class Estimator {
     return sumOf([range, start, result, turns]);
   }
 
-  /** The variables of a macro with their places. Items of a range without a type have none. */
-  #insideOf(expr: FoldExpr, scope: Scope | undefined): Scope {
-    const [first = '', second] = expr.variables;
+  /**
+   * The first variable of a macro with its place, which is that of the items even if it is an index.
+   * Items of a range without a type have none. Any other variable of a macro counts as a variable
+   * of the environment.
+   */
+  #insideOf(expr: FoldExpr, outer: Scope | undefined): Scope {
+    const [name = ''] = expr.variables;
     const type = this.#typeOf(expr.range)?.name;
-    const part = (name: string) => this.#part(this.#placeOf(expr.range), name);
-    const placeOf = (list: string, map: string) =>
-      type === 'list' ? part(list) : type === 'map' ? part(map) : undefined;
-    if (second === undefined) {
-      return { name: first, place: placeOf('@items', '@keys'), outer: scope };
-    }
-    const key = { name: first, place: placeOf('@indices', '@keys'), outer: scope };
-    return { name: second, place: placeOf('@items', '@values'), outer: key };
+    const part = type === 'list' ? '@items' : type === 'map' ? '@keys' : undefined;
+    const place = part === undefined ? undefined : this.#part(this.#placeOf(expr.range), part);
+    return { name, place, outer };
   }
 
   /** A presence test, then an empty loop whose variable holds the value. */
   #optionalMap(expr: OptionalMapExpr, scope: Scope | undefined): Range {
     const target = this.cost(expr.target, scope);
-    const place = this.#variable(expr.variable);
-    const body = this.cost(expr.body, { name: expr.variable, place, outer: scope });
+    const body = this.cost(expr.body, scope);
     const has = plus(target, one);
     const bound = sumOf([listBase, plus(target, one), body]);
     this.#note(expr, { size: unknownSize });
@@ -286,11 +284,9 @@ class Estimator {
   }
 
   /** An empty loop whose variable holds the value and has the size of the empty list. */
-  #bind(expr: BindExpr, outer: Scope | undefined): Range {
-    const { variable: name, value, body } = expr;
-    const rangeCost = plus(this.cost(value, outer), listBase);
-    const inner = { name, place: this.#variable(name), outer };
-    const cost = plus(rangeCost, this.cost(body, inner));
+  #bind(expr: BindExpr, scope: Scope | undefined): Range {
+    const { value, body } = expr;
+    const cost = sumOf([this.cost(value, scope), listBase, this.cost(body, scope)]);
     this.#note(expr, { size: nothing });
     return cost;
   }

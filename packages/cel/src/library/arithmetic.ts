@@ -10,6 +10,7 @@ import {
   seldomLong,
 } from '../types/functions.ts';
 import {
+  areIncomparable,
   CelCostError,
   CelError,
   compare,
@@ -317,8 +318,7 @@ function spendEqual(left: Value, right: Value, context: CallContext, isWanted: b
 
 /** Values of Kubernetes libraries on the left of `==` fail beside values of other types. */
 function refuseOther(left: Value, right: Value): void {
-  if (!(left instanceof Opaque) || right === null) return;
-  if (!(right instanceof Opaque) || right.type !== left.type) throw noSuchOverload();
+  if (areIncomparable(left, right)) throw noSuchOverload();
 }
 
 function equality(isWanted: boolean) {

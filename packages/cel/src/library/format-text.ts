@@ -326,6 +326,14 @@ const scalarLength = 8;
 const isCollection = (value: Value): value is List | MapValue =>
   value instanceof List || isMapValue(value);
 
+/** The kinds of the keys of maps that `%s` shows. */
+const keyKinds = new Set(['bool', 'int', 'string', 'uint']);
+
+const typeNameOf = (value: Value) => longTypeName(kindOf(value));
+
+const unformattable = (what: string) =>
+  new CelError(`error during formatting: no formatting function for ${what}`);
+
 /** A list or map as `%s` shows it, in steps. */
 function* plain(value: List | MapValue, pace: FormatPace): Generator<void, string> {
   if (value instanceof List) {
@@ -340,6 +348,7 @@ function* plain(value: List | MapValue, pace: FormatPace): Generator<void, strin
   const entries: { readonly key: string; readonly shown: string }[] = [];
   for (const key of value.keys()) {
     if (pace.isStepOver()) yield;
+    if (!keyKinds.has(kindOf(key))) throw unformattable(`map key of type ${typeNameOf(key)}`);
     const member = value.get(key) ?? null;
     const shown = isCollection(member) ? yield* plain(member, pace) : innerScalar(member, pace);
     entries.push({ key: innerScalar(key, pace), shown });
@@ -381,10 +390,7 @@ function innerScalar(value: Value, pace: FormatPace): string {
     pace.tally(scalarLength);
     return Number.isFinite(value) ? fixed(value, 6) : goQuoted(showDouble(value));
   }
-  if (!shownKinds.has(kindOf(value))) {
-    const kind = longTypeName(kindOf(value));
-    throw new CelError(`error during formatting: no formatting function for ${kind}`);
-  }
+  if (!shownKinds.has(kindOf(value))) throw unformattable(typeNameOf(value));
   const text = scalar(value, pace);
   if (value instanceof Uint8Array) return `b${goQuoted(text)}`;
   if (value instanceof Timestamp) return `timestamp(${goQuoted(text)})`;

@@ -3,12 +3,12 @@ import {
   dns1035Label,
   dnsLabel,
   dnsSubdomain,
-  itemAt,
   labelValue,
   type NameRule,
   parseGoRequestUrl,
   parseQuantity,
   qualifiedName,
+  sumQuantities,
 } from '@wheelhouse/machinery';
 import { formatCheck } from '@wheelhouse/schema';
 import type { CallContext, Library } from '../types/functions.ts';
@@ -25,6 +25,8 @@ interface Amount {
   readonly scaled: Scaled | undefined;
   /** The power of ten of the decimal that represents it otherwise. */
   readonly exponent: number;
+  /** The amount as a text. */
+  readonly text: () => string;
 }
 
 /** Go rounds what it parses as decimals to nanos. */
@@ -37,8 +39,10 @@ interface Scaled {
 
 class Quantity extends Opaque<Amount> {}
 
-function quantity(amount: Amount): Quantity {
-  return new Quantity({ type: quantityType, value: amount, key: String(amount.nano) });
+function quantity(amount: Amount, { isPointer = false } = {}): Quantity {
+  const key = String(amount.nano);
+  const native = () => `(*resource.Quantity)${amount.text()}`;
+  return new Quantity({ type: quantityType, value: amount, key, native, isPointer });
 }
 
 /** Parses a quantity, which may have blanks around it only in JSON. */
@@ -47,7 +51,13 @@ const quantityIn = (text: string) => parseQuantity(text === text.trim() ? text :
 function parsedQuantity(text: string): Quantity {
   const parsed = quantityIn(text);
   if ('error' in parsed) throw new CelError(parsed.error);
-  return quantity({ nano: parsed.nano, scaled: scaledOf(text), exponent: parsedExponent });
+  const { nano, text: stored } = parsed;
+  return quantity({
+    nano,
+    scaled: scaledOf(text),
+    exponent: parsedExponent,
+    text: () => stored,
+  });
 }
 
 const decimalSuffixes = 'n u m  k M G T P E'.split(' ');
@@ -96,7 +106,8 @@ function scaledSum(left: Scaled | undefined, right: Scaled | undefined): Scaled 
 function amountOf(value: Value | undefined): Amount {
   if (value instanceof Quantity) return value.value;
   const whole = asInt(value);
-  return { nano: whole * billion, scaled: { value: whole, scale: 0 }, exponent: 0 };
+  const scaled = { value: whole, scale: 0 };
+  return { nano: whole * billion, scaled, exponent: 0, text: () => String(whole) };
 }
 
 const exponentOf = ({ scaled, exponent }: Amount) => scaled?.scale ?? exponent;
@@ -106,11 +117,18 @@ const nano = (value: Value | undefined) => amountOf(value).nano;
 const sum = ([left, right]: readonly Value[], sign: 1n | -1n): Quantity => {
   const [one, other] = [amountOf(left), amountOf(right)];
   const added = other.scaled && { ...other.scaled, value: sign * other.scaled.value };
-  return quantity({
-    nano: one.nano + sign * other.nano,
+  const addedNano = sign * other.nano;
+  const texts = () => [
+    { nano: one.nano, text: one.text() },
+    { nano: addedNano, text: other.text() },
+  ];
+  const amount = {
+    nano: one.nano + addedNano,
     scaled: scaledSum(one.scaled, added),
     exponent: Math.max(parsedExponent, Math.min(exponentOf(one), exponentOf(other))),
-  });
+    text: () => sumQuantities(texts()).text,
+  };
+  return quantity(amount, { isPointer: true });
 };
 
 /** The integer that a quantity is; undefined for others, and for those that Go keeps as decimals. */
@@ -167,107 +185,6 @@ export const quantities: Library = [
           `${quantityType}.sub(${operand}): ${quantityType}`,
           (operands: readonly Value[]) => sum(operands, -1n),
         ],
-      ] as const,
-  ),
-];
-
-interface Version {
-  readonly numbers: readonly [bigint, bigint, bigint];
-  readonly pre: readonly string[];
-}
-
-const semverType = 'kubernetes.Semver';
-const numberForm = '(0|[1-9]\\d*)';
-const identifierForm = '[0-9A-Za-z-]+(?:\\.[0-9A-Za-z-]+)*';
-const semverForm = new RegExp(
-  `^${numberForm}\\.${numberForm}\\.${numberForm}(?:-(${identifierForm}))?(?:\\+(${identifierForm}))?$`,
-);
-const semverLengthMax = 256;
-
-/** Normalizes the lenient form: `v1.2` becomes `1.2.0`, without leading zeros. */
-function normalizedSemver(text: string): string {
-  const rest = text.replace(/^v/, '');
-  const at = rest.search(/[-+]/);
-  const [core, tail] = at < 0 ? [rest, ''] : [rest.slice(0, at), rest.slice(at)];
-  const numbers = core.split('.').map((part) => part.replace(/^0+(?=\d)/, ''));
-  while (numbers.length < 3) numbers.push('0');
-  return numbers.join('.') + tail;
-}
-
-function parseSemver(text: string): Version | undefined {
-  const match = text.length > semverLengthMax ? null : semverForm.exec(text);
-  if (match === null) return undefined;
-  const [major = 0n, minor = 0n, patch = 0n] = match.slice(1, 4).map(BigInt);
-  const numbers = [major, minor, patch] as const;
-  if (numbers.some((number) => BigInt.asUintN(64, number) !== number)) return undefined;
-  const pre = match[4]?.split('.') ?? [];
-  return pre.some((identifier) => /^0\d+$/.test(identifier)) ? undefined : { numbers, pre };
-}
-
-class Semver extends Opaque<Version> {}
-
-function parsedSemver([text, lenient]: readonly Value[]): Value {
-  const versionText = asText(text);
-  const version = parseSemver(lenient === true ? normalizedSemver(versionText) : versionText);
-  if (version === undefined) throw new CelError(`invalid semantic version: ${versionText}`);
-  const key = `${version.numbers.join('.')}-${version.pre.join('.')}`;
-  return new Semver({ type: semverType, value: version, key });
-}
-
-const compareNumbers = (left: bigint, right: bigint) => (left < right ? -1 : left > right ? 1 : 0);
-
-function comparePre(left: string, right: string): number {
-  const [isNumber, isOther] = [/^\d+$/.test(left), /^\d+$/.test(right)];
-  if (isNumber && isOther) return compareNumbers(BigInt(left), BigInt(right));
-  if (isNumber !== isOther) return isNumber ? -1 : 1;
-  return left < right ? -1 : left > right ? 1 : 0;
-}
-
-function compareSemvers(left: Version, right: Version): number {
-  for (const index of [0, 1, 2] as const) {
-    const result = compareNumbers(left.numbers[index], right.numbers[index]);
-    if (result !== 0) return result;
-  }
-  if (left.pre.length === 0 || right.pre.length === 0) {
-    return Math.sign(right.pre.length - left.pre.length);
-  }
-  for (const [index, item] of left.pre.entries()) {
-    const against = right.pre[index];
-    if (against === undefined) return 1;
-    const result = comparePre(item, against);
-    if (result !== 0) return result;
-  }
-  return left.pre.length < right.pre.length ? -1 : 0;
-}
-
-function versionOf(value: Value | undefined): Version {
-  if (!(value instanceof Semver)) throw misfit(value, semverType);
-  return value.value;
-}
-
-const comparedArguments = ([left, right]: readonly Value[]) =>
-  compareSemvers(versionOf(left), versionOf(right));
-
-function isSemver([text, lenient]: readonly Value[]): boolean {
-  return (
-    parseSemver(lenient === true ? normalizedSemver(asText(text)) : asText(text)) !== undefined
-  );
-}
-
-/** The Kubernetes library for semantic versions. */
-export const semver: Library = [
-  [`semver(string): ${semverType}`, parsedSemver],
-  [`semver(string, bool): ${semverType}`, parsedSemver],
-  ['isSemver(string): bool', isSemver],
-  ['isSemver(string, bool): bool', isSemver],
-  [`${semverType}.isGreaterThan(${semverType}): bool`, (args) => comparedArguments(args) > 0],
-  [`${semverType}.isLessThan(${semverType}): bool`, (args) => comparedArguments(args) < 0],
-  [`${semverType}.compareTo(${semverType}): int`, (args) => BigInt(comparedArguments(args))],
-  ...(['major', 'minor', 'patch'] as const).map(
-    (name, index) =>
-      [
-        `${semverType}.${name}(): int`,
-        ([value]: readonly Value[]) => itemAt(versionOf(value).numbers, index),
       ] as const,
   ),
 ];

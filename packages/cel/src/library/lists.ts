@@ -22,6 +22,7 @@ import {
   mapKey,
   numeric,
   Optional,
+  readContent,
   Timestamp,
   Uint,
   Unreadable,
@@ -363,9 +364,9 @@ function isZero(value: Value): boolean {
   return value instanceof Timestamp && value.nanos === timeMin;
 }
 
-function inner(value: Value | undefined): Value | undefined {
+function optional(value: Value | undefined): Optional {
   if (!(value instanceof Optional)) throw misfit(value, 'optional_type');
-  return value.value;
+  return value;
 }
 
 /** The library for optional values. */
@@ -376,24 +377,25 @@ export const optionals: Library = [
     'optional.ofNonZeroValue(V): optional_type(V)',
     ([value = null]) => (isZero(value) ? none : new Optional(value)),
   ],
-  ['optional_type(V).hasValue(): bool', ([value]) => inner(value) !== undefined],
+  ['optional_type(V).hasValue(): bool', ([value]) => optional(value).value !== undefined],
   [
     'optional_type(V).value(): V',
     ([value]) => {
-      const content = inner(value);
+      const content = readContent(optional(value));
       if (content === undefined) throw new CelError('optional.none() dereference');
       return content;
     },
   ],
   [
     'optional_type(V).or(optional_type(V)): optional_type(V)',
-    ([value = none, alternative = none]) => (inner(value) === undefined ? alternative : value),
+    ([value = none, alternative = none]) =>
+      optional(value).value === undefined ? alternative : value,
   ],
   ['optional_type(V).orValue(V): V', ([value, alternative = null]) => fallback(value, alternative)],
 ];
 
 /** The content of an optional may be null. */
 function fallback(value: Value | undefined, alternative: Value): Value {
-  const content = inner(value);
+  const content = readContent(optional(value));
   return content === undefined ? alternative : content;
 }

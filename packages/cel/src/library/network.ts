@@ -40,7 +40,8 @@ class Cidr extends Opaque<IpBlock> {}
 function ipValue(address: IpAddress): Opaque<IpAddress> {
   const text = formatIpAddress(address);
   const size = address.family === 4 ? 4 : 16;
-  return new Ip({ type: 'net.IP', value: address, key: text, text, size });
+  const native = () => `(netip.Addr)${text}`;
+  return new Ip({ type: 'net.IP', value: address, key: text, text, size, native });
 }
 
 const cidrHead = 'network address parse error during conversion from string: ';
@@ -51,9 +52,9 @@ function parseBlock(text: string): IpBlock {
   const slash = text.lastIndexOf('/');
   if (slash < 0) throw fail("no '/'");
   const [host, length] = [text.slice(0, slash), text.slice(slash + 1)];
-  if (host.includes('%')) throw fail('IPv6 zones cannot be present in a prefix');
   const problem = strictAddressProblem(host);
   if (problem !== undefined) throw fail(problem);
+  if (host.includes('%')) throw fail('IPv6 zones cannot be present in a prefix');
   const address = parseIpAddress(host);
   if (address === undefined || isMapped(host, address)) {
     throw new CelError(`${cidrHead}IPv4-mapped IPv6 address "${text}" is not allowed`);
@@ -69,7 +70,8 @@ function parseBlock(text: string): IpBlock {
 function cidrValue(block: IpBlock): Opaque<IpBlock> {
   const text = `${formatIpAddress(block.address)}/${block.prefixBits}`;
   const size = Math.ceil(block.prefixBits / 8);
-  return new Cidr({ type: 'net.CIDR', value: block, key: text, text, size });
+  const native = () => `(netip.Prefix)${text}`;
+  return new Cidr({ type: 'net.CIDR', value: block, key: text, text, size, native });
 }
 
 function isValid(parse: (text: string) => unknown, text: Value | undefined): boolean {
@@ -188,7 +190,8 @@ function read(text: string): Value {
   if (typeof url === 'string') {
     throw new CelError(`URL parse error during conversion from string: ${url}`);
   }
-  return new UrlValue({ type, value: url, key: printGoUrl(text) });
+  const key = printGoUrl(text);
+  return new UrlValue({ type, value: url, key, native: () => `(*url.URL)${key}` });
 }
 
 function url(value: Value | undefined): Url {

@@ -52,6 +52,8 @@ export interface CallExpr {
   readonly at: number;
   /** The name of a function or operator (`_+_`). */
   readonly name: string;
+  /** Whether the name is behind a leading dot. */
+  readonly isAbsolute?: true;
   readonly target: Expr | undefined;
   readonly args: readonly Expr[];
 }

@@ -296,7 +296,8 @@ class Parser {
     const args = this.#arguments();
     // A macro has no leading dot, and a function may have one.
     const called = name === '.has' ? name : name.replace(/^\./, '');
-    const call = { kind: 'call', at: paren.at, name: called, target: undefined, args } as const;
+    const plain = { kind: 'call', at: paren.at, name: called, target: undefined, args } as const;
+    const call = called === name ? plain : ({ ...plain, isAbsolute: true } as const);
     return expandMacro(call, this.#macros);
   }
 

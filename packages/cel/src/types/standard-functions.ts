@@ -1,9 +1,10 @@
 import { operators } from '../library/arithmetic.ts';
 import { authorization } from '../library/authorizer.ts';
 import { conversions } from '../library/conversions.ts';
-import { namedFormats, quantities, semver } from '../library/kubernetes.ts';
+import { namedFormats, quantities } from '../library/kubernetes.ts';
 import { lists, optionals, sets } from '../library/lists.ts';
 import { addresses, urls } from '../library/network.ts';
+import { semver } from '../library/semver.ts';
 import { strings } from '../library/strings.ts';
 import { times } from '../library/times.ts';
 import { type Functions, functionsOf } from './functions.ts';
