@@ -229,9 +229,8 @@ class Checker {
 
   /** A type parameter, which some messages name like cel-go. */
   #newParameter(): Type {
-    const name = `_var${this.#fresh}`;
     this.#fresh += 1;
-    return { name, args: [], isParameter: true };
+    return parameterAt(this.#fresh - 1);
   }
 
   /** Counts type parameters that only cel-go creates, for calls that macros stand for. */
@@ -536,7 +535,8 @@ class Checker {
     if (!isValid) this.#error(expr.at, `found no matching overload for 'hasValue' ${applied}`);
     if (this.#issues.length + issues.length <= repeatedIssuesMax) appendAll(this.#issues, issues);
     if (!isValid) this.#error(expr.at, `found no matching overload for 'value' ${applied}`);
-    const missing = isValid ? dynType : errorType;
+    // The content of a value of unknown type has the type that the body requires.
+    const missing = isValid ? parameterAt(this.#fresh - 1) : errorType;
     const type = isOptional ? (target.args[0] ?? dynType) : missing;
     const body = this.typeOf(expr.body, { name: expr.variable, type, outer: scope });
     if (!expr.flat) {
@@ -558,6 +558,13 @@ class Checker {
     return this.typeOf(body, { name, type, outer });
   }
 }
+
+/** The type parameter with a number. */
+const parameterAt = (number: number): Type => ({
+  name: `_var${number}`,
+  args: [],
+  isParameter: true,
+});
 
 /** The names of the type parameters of an overload. */
 function parametersOf({ params, result }: Overload): ReadonlySet<string> {
