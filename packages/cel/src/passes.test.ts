@@ -92,6 +92,14 @@ describe('a long expression is compiled in steps', () => {
     ]);
   });
 
+  test('type parameters have the numbers of cel-go, however often the pass starts again', () => {
+    const padding = `[${repeated("{'a': [x].map(i, i + 1).filter(j, j > 1)}", 100)}].size() > 1`;
+    const source = `${padding} && [] && [[]].map(v, v) && (${padding} || {})`;
+    expect(() => compile(source, environment)).toThrow(
+      /list\(_var603\)[^]*map\(_var1210, _var1211\)/,
+    );
+  });
+
   test('the cost is that of the same expression in one piece', () => {
     const source = (count: number) => `[${repeated('self.a + 1 == x', count)}].all(b, b)`;
     const costOf = (count: number) => compile(source(count), environment).costMax(undefined);

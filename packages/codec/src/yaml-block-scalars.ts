@@ -16,19 +16,19 @@ export interface OwnBlock {
 
 /**
  * Returns the block scalar whose lines are the next lexeme, if it is resolved in pieces because of
- * its length, or if its last line has no end; undefined for other lexemes, and for a scalar that is
- * a whole document.
+ * its length, or if its last line has no end; undefined for other lexemes.
  */
 export function ownBlock(stack: readonly CST.Token[], lexeme: string): OwnBlock | undefined {
   const [parent, token] = stack.slice(-2);
   if (lexeme.length <= 2 * pieceLength && lexeme.endsWith('\n')) return undefined;
   if (token?.type !== 'block-scalar') return undefined;
   const [header] = token.props;
-  if (parent === undefined || !('indent' in parent) || header === undefined) return undefined;
+  if (parent === undefined || header === undefined) return undefined;
   return {
     offset: token.offset,
     header: 'source' in header ? header.source : '',
-    indent: parent.indent,
+    // A scalar may be the whole document.
+    indent: 'indent' in parent ? parent.indent : 0,
   };
 }
 

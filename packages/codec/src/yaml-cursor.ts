@@ -67,6 +67,18 @@ const word = /[\w-]*/y;
 const uri = /(?:[\w;/?:@&=+$,.!~*'()[\]-]+|%[\da-f]{2})*/iy;
 const header = /[|>](?:[-+](\d?)|(\d)[-+]?|)[ \t]*(?:#[^\r\n]*)?/y;
 
+/** A tag as the parser of trees reads it: with a handle at most, and without indicators. */
+const simpleTag = /^!(?:<|(?:[\w-]*!)?[^!,[\]{}]*$)/;
+/** What ends the name of an anchor there. */
+const nameEnd = /[ \t\r\n,[\]{}]|$/y;
+
+/** A change to a text. */
+export interface Edit {
+  readonly at: number;
+  /** What takes the place of as many characters, or, if it is a blank, is inserted. */
+  readonly text: string;
+}
+
 /** A plain scalar that is read. */
 interface PlainScalar {
   /** Outside of flow collections, lines to the left of this column end it. */
@@ -83,6 +95,11 @@ interface PlainScalar {
  */
 export class YamlCursor {
   readonly #text: string;
+  /**
+   * The changes without which the parser of trees reads tags and anchors otherwise. A tag that it
+   * does not know becomes another tag without a meaning.
+   */
+  readonly edits: Edit[] = [];
   at = 0;
   /** The line, from zero. */
   line = 0;
@@ -172,6 +189,8 @@ export class YamlCursor {
       name !== '' &&
       (isBlank(this.codeAt()) || '?:,]}%@`'.includes(this.#text.charAt(this.at)))
     ) {
+      nameEnd.lastIndex = this.at;
+      if (!nameEnd.test(this.#text)) this.edits.push({ at: this.at, text: ' ' });
       return name;
     }
     throw this.fault('did not find expected alphabetic or numeric character');
@@ -179,6 +198,7 @@ export class YamlCursor {
 
   /** Reads a tag; returns its handle, if it has one. */
   readTag(): string {
+    const start = this.at;
     let handle = '';
     if (this.#text[this.at + 1] === '<') {
       this.at += 2;
@@ -191,6 +211,9 @@ export class YamlCursor {
       this.#readUri(handle === '' ? name.length : 0);
     }
     if (!isBlank(this.codeAt())) throw this.fault('did not find expected whitespace or line break');
+    const tag = this.#text.slice(start, this.at);
+    if (!simpleTag.test(tag))
+      this.edits.push({ at: start, text: `!${'x'.repeat(tag.length - 1)}` });
     return handle;
   }
 

@@ -8,7 +8,7 @@ function checked(text: string, valuesMax?: number) {
   for (let pauses = 0; ; pauses += 1) {
     try {
       const { done, value } = steps.next();
-      if (done === true) return { end: value, pauses };
+      if (done === true) return { end: value.end, pauses };
     } catch (error) {
       return { error, pauses };
     }

@@ -1,5 +1,5 @@
 import { TooManyValues } from './decode-limits.ts';
-import { faultAt } from './yaml-cursor.ts';
+import { type Edit, faultAt } from './yaml-cursor.ts';
 import { type Token, type TokenType, YamlScanner } from './yaml-scanner.ts';
 
 /** What the parser expects next. */
@@ -160,25 +160,33 @@ const tokensPerValue = 6;
 /** Tokens that each begin a value. */
 const valueTypes: ReadonlySet<TokenType> = new Set(['scalar', 'alias', '[', '{']);
 
+/** The first document of a text. */
+interface CheckedDocument {
+  /** Where it ends. */
+  readonly end: number;
+  /** See `YamlCursor.edits`. They may be behind its end. */
+  readonly edits: readonly Edit[];
+}
+
 /**
  * Checks in steps the first document of a text as kube-apiserver's decoder does, which does not
- * read further. Returns where it ends.
+ * read further.
  * @param valuesMax maximum number of values, including keys
  * @throws YamlError or TooManyValues
  */
 export function* checkDocument(
   text: string,
   valuesMax = Number.POSITIVE_INFINITY,
-): Generator<void, number> {
+): Generator<void, CheckedDocument> {
   const check = new DocumentCheck(text, valuesMax);
   for (let steps = 1; ; steps += 1) {
     const state = check.step();
-    if (state === 'done') return check.end;
+    if (state === 'done') return check;
     if (state === 'paused' || steps % tokensPerStep === 0) yield;
   }
 }
 
-class DocumentCheck {
+class DocumentCheck implements CheckedDocument {
   readonly #scanner: YamlScanner;
   #state: State = 'document';
   readonly #states: State[] = [];
@@ -191,6 +199,8 @@ class DocumentCheck {
   #hasVersion = false;
   #values = 0;
   #tokens = 0;
+  /** Where the scalar ends that is the last token so far, if it is literal or folded. */
+  #blockEnd: number | undefined;
   end = 0;
 
   constructor(text: string, valuesMax: number) {
@@ -202,7 +212,8 @@ class DocumentCheck {
     const token = this.#scanner.peek();
     if (token === 'paused') return token;
     if (this.#state === 'document end') {
-      this.end = token.at;
+      // What follows at the first column is no part of a literal or folded scalar.
+      this.end = this.#blockEnd ?? token.at;
       return 'done';
     }
     const rule = rules[this.#state];
@@ -220,8 +231,13 @@ class DocumentCheck {
     this.#state = to ?? this.#states.pop() ?? 'document end';
   }
 
-  #take({ type }: Token): void {
+  get edits(): readonly Edit[] {
+    return this.#scanner.edits;
+  }
+
+  #take({ type, end }: Token): void {
     this.#scanner.skip();
+    if (type !== 'block-end') this.#blockEnd = end;
     this.#tokens += 1;
     if (valueTypes.has(type)) this.#values += 1;
     if (this.#values > this.#valuesMax || this.#tokens > this.#valuesMax * tokensPerValue) {

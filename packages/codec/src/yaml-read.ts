@@ -10,7 +10,7 @@ import {
 } from 'yaml';
 import { TooManyValues, tooDeep, YamlError, type YamlLimits } from './decode-limits.ts';
 import { type OwnBlock, ownBlock, resolveBlock } from './yaml-block-scalars.ts';
-import { faultAt } from './yaml-cursor.ts';
+import { type Edit, faultAt } from './yaml-cursor.ts';
 import { checkDocument } from './yaml-grammar.ts';
 import {
   createLexer,
@@ -40,17 +40,28 @@ export function* readYamlSteps(marked: string, limits: YamlLimits): Generator<vo
   checkLines(text, limits);
   // The library may have been loaded in this turn.
   if (text.length >= pacedBytesMin) yield;
-  const end = yield* checkDocument(text, limits.valuesMax);
+  const { end, edits } = yield* checkDocument(text, limits.valuesMax);
   const lines = new LineCounter();
   if (limits.documents !== 'first' && !blankLines.test(text.slice(end))) {
     const line = text.slice(0, end).split('\n').length;
     throw faultAt(line, 'expected a single document in the stream');
   }
   const reader = new DocumentReader(lines, limits);
-  const document = yield* reader.read(text.slice(0, end));
+  const document = yield* reader.read(edited(text.slice(0, end), edits));
   if (document === undefined) return { value: null, repeated: [] };
   const { rests, texts } = reader;
   return yield* treeSteps({ contents: document.contents, rests, texts }, lines, limits);
+}
+
+function edited(text: string, edits: readonly Edit[]): string {
+  if (edits.length === 0) return text;
+  let [changed, start] = ['', 0];
+  for (const { at, text: change } of edits) {
+    if (at >= text.length) break;
+    changed += text.slice(start, at) + change;
+    start = at + (change === ' ' ? 0 : change.length);
+  }
+  return changed + text.slice(start);
 }
 
 /**

@@ -1,5 +1,5 @@
 import { tooDeep } from './decode-limits.ts';
-import { hash, isBlank, YamlCursor } from './yaml-cursor.ts';
+import { type Edit, hash, isBlank, YamlCursor } from './yaml-cursor.ts';
 
 /** `?` also stands before a key that has no question mark. */
 export type TokenType =
@@ -32,6 +32,8 @@ export interface Token {
   readonly line: number;
   /** The version, the handle, or the name of the anchor. */
   readonly text: string;
+  /** Where a literal or folded scalar ends. */
+  readonly end?: number;
 }
 
 /** A position, and the number of the token there if it was read. */
@@ -129,6 +131,11 @@ export class YamlScanner {
     if (this.#head < this.#tokens.length && this.#head < takenTokensMax) return;
     this.#tokens.splice(0, this.#head);
     this.#head = 0;
+  }
+
+  /** See `YamlCursor.edits`. */
+  get edits(): readonly Edit[] {
+    return this.#cursor.edits;
   }
 
   /** The number of the token that is added next. */
@@ -303,7 +310,7 @@ export class YamlScanner {
     this.#isKeyAllowed = true;
     const place = this.#here();
     this.#cursor.readBlock(this.#indent);
-    this.#add('scalar', place);
+    this.#tokens.push({ type: 'scalar', ...place, text: '', end: this.#cursor.at });
   }
 
   #readDirective(): void {

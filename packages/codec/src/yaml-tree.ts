@@ -93,8 +93,8 @@ class TreeReader {
   readonly #typedKeys = new WeakMap<JsonObject, Set<string>>();
   readonly #aliasesOpen = new Set<string>();
   readonly #anchors = new Map<string, ParsedNode>();
-  /** The error of the first key that has no text. */
-  #keyError: YamlError | undefined;
+  /** The first key that has no text. */
+  #keyError: FaultyKey | undefined;
   /** Whether a number is infinite or NaN. */
   #hasUnsupported = false;
   #nodes = 0;
@@ -112,7 +112,7 @@ class TreeReader {
     try {
       const value = yield* this.#value(this.#document.contents);
       // kube-apiserver converts keys, and then numbers, once the whole document is decoded.
-      if (this.#keyError !== undefined) throw this.#keyError;
+      if (this.#keyError !== undefined) throw unsupportedKey(this.#keyError);
       if (this.#hasUnsupported) yield* refuseUnsupported(value);
       const expandedBytes = this.#characters + nodeBytes * this.#nodes;
       const expanded = this.#aliasNodes === 0 ? {} : { expandedBytes };
@@ -201,7 +201,7 @@ class TreeReader {
     if (tag === undefined || !resolvedTags.has(tag)) return text;
     const value = plainScalar(text);
     if (fitsTag(tag, value, text)) return value;
-    const shown = `!!${tagOf(value, text)} \`${text.slice(0, 64)}\``;
+    const shown = `!!${tagOf(value, text, tag)} \`${text.slice(0, 64)}\``;
     throw new YamlError(`yaml: cannot decode ${shown} as a !!${tag}`);
   }
 
@@ -222,9 +222,14 @@ class TreeReader {
       }
       const own = yield* this.#key(key);
       // Duplicates inside the value are reported first, as in kube-apiserver.
+      const before = this.#keyError;
       const member = yield* this.#value(value);
       if (typeof own === 'object' && 'type' in own) {
-        this.#keyError ??= unsupportedKey(own, member);
+        // A map is converted before its members are, and the last of repeated keys counts.
+        const isRepeated = before?.map === result && before.key.shown === own.shown;
+        if (before === undefined || isRepeated) {
+          this.#keyError = { map: result, key: own, value: member };
+        }
         continue;
       }
       if (this.#isRepeated(result, own)) this.#duplicate(value ?? key, own);
@@ -250,18 +255,22 @@ class TreeReader {
   /** Adds the members of a map, or of each map in a list, in which earlier maps win. */
   *#merge(result: JsonObject, node: ParsedNode | null): Generator<void, void> {
     if (isSeq(node)) {
-      for (const item of this.#itemsOf(node).toReversed()) {
-        yield* this.#mergeMap(result, item as ParsedNode | null);
-      }
+      const items = this.#itemsOf(node) as readonly (ParsedNode | null)[];
+      // A map may merge one that precedes it in the list.
+      for (const item of items) this.#noteAnchor(item);
+      for (const item of items.toReversed()) yield* this.#mergeMap(result, item);
     } else yield* this.#mergeMap(result, node);
+  }
+
+  #noteAnchor(node: ParsedNode | null): void {
+    if (node === null || isAlias(node) || node.anchor === undefined) return;
+    this.#anchors.set(node.anchor, node);
   }
 
   *#mergeMap(result: JsonObject, node: ParsedNode | null): Generator<void, void> {
     this.#count();
     if (this.#nodes % nodesPerStep === 0) yield;
-    if (node !== null && !isAlias(node) && node.anchor !== undefined) {
-      this.#anchors.set(node.anchor, node);
-    }
+    this.#noteAnchor(node);
     const name = isAlias(node) ? node.source : undefined;
     const map = isAlias(node) ? this.#anchored(node) : node;
     if (!isMap(map)) {
@@ -318,16 +327,17 @@ function isMergeKey(node: ParsedNode | null): boolean {
 /** The tags that scalars must fit; with any other tag, a scalar is a text. */
 const resolvedTags = new Set(['null', 'bool', 'int', 'float', 'timestamp']);
 
-function tagOf(value: JsonValue, text: string): string {
+/** The tag of a value. Only what is tagged as a time is one. */
+function tagOf(value: JsonValue, text: string, tag: string): string {
   if (value === null) return 'null';
   if (typeof value === 'boolean') return 'bool';
-  if (typeof value === 'string') return isTime(text) ? 'timestamp' : 'str';
+  if (typeof value === 'string') return tag === 'timestamp' && isTime(text) ? tag : 'str';
   return isFloat(value, text) ? 'float' : 'int';
 }
 
 /** Whether a value has the type of its tag. An integer that has a sign is a float, too. */
 function fitsTag(tag: string, value: JsonValue, text: string): boolean {
-  const actual = tagOf(value, text);
+  const actual = tagOf(value, text, tag);
   const isSigned = typeof value !== 'bigint' || value <= int64Max;
   return actual === tag || (tag === 'float' && actual === 'int' && isSigned);
 }
@@ -357,7 +367,14 @@ interface UnsupportedKey {
 const yamlSyntax = (value: JsonValue | undefined): string =>
   goSyntax(value).replaceAll('map[string]', 'map[interface {}]');
 
-function unsupportedKey({ type, shown }: UnsupportedKey, value: JsonValue): YamlError {
+/** A member of a map whose key has no text. */
+interface FaultyKey {
+  readonly map: JsonObject;
+  readonly key: UnsupportedKey;
+  readonly value: JsonValue;
+}
+
+function unsupportedKey({ key: { type, shown }, value }: FaultyKey): YamlError {
   const shownValue = value === null ? '<nil>' : showHead(value, yamlSyntax);
   return new YamlError(`unsupported map key of type: ${type}, key: ${shown}, value: ${shownValue}`);
 }

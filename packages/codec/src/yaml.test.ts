@@ -91,6 +91,18 @@ describe('decoding YAML', () => {
     ['[-, a, -]', ['-', 'a', '-']],
     ['\ufeff- a\n- b\n', ['a', 'b']],
     ['%TAG !e! x\n--- !e!y a', 'a'],
+    // Tags and anchors with characters that end them elsewhere.
+    ['x: !!str,a b', { x: 'b' }],
+    ['x: !!int,a 1\nz: !!i%6Et 1', { x: '1', z: 1 }],
+    ['%TAG !a! tag:yaml.org,2002:\n--- \nx: !a!int 1\nz: !a!int,x 1\n', { x: 1, z: '1' }],
+    ['- !!!str x\n- !,a &b y\n- *b\n- !a[b {c: 1}\n', ['x', 'y', 'y', { c: 1 }]],
+    ['x: [!a,b 1, 2]', { x: ['1', 2] }],
+    ['&a:b', ':b'],
+    ['? &a:b\n: c', { ':b': 'c' }],
+    ['x: &a k\n*a: b\nz: {*a: c}', { x: 'k', k: 'b', z: { k: 'c' } }],
+    ['<<: [&a {x: 1}, {<<: *a, z: 2}]', { x: 1, z: 2 }],
+    ['|2\n  text', 'text'],
+    ['--- !!str >\n text', 'text'],
   ])('%j is read as in kube-apiserver', async (text, value) => {
     expect((await decoded(text)).value).toEqual(value);
   });
@@ -298,6 +310,12 @@ describe('decoding YAML', () => {
     ['a: b\nc d\n ', "yaml: line 3: could not find expected ':'"],
     ['--- \na:b\nc: d\n', 'yaml: line 3: mapping values are not allowed in this context'],
     ['~: \n', 'unsupported map key of type: %!s(<nil>), key: <nil>, value: <nil>'],
+    ['~: 1\nnull: 2', 'unsupported map key of type: %!s(<nil>), key: <nil>, value: 2'],
+    ['a: {~: 1, null: 2}', 'unsupported map key of type: %!s(<nil>), key: <nil>, value: 2'],
+    ['~: 1\na: {~: 2}', 'unsupported map key of type: %!s(<nil>), key: <nil>, value: 1'],
+    ['&a: b', 'unsupported map key of type: %!s(<nil>), key: <nil>, value: "b"'],
+    ['x: [&a: b]', 'unsupported map key of type: %!s(<nil>), key: <nil>, value: "b"'],
+    ['a: !!null 2001-01-01', 'yaml: cannot decode !!str `2001-01-01` as a !!null'],
   ])('rejects %.40j', async (text, message) => {
     await expect(decoded(text)).rejects.toEqual(new YamlError(message));
   });
@@ -319,6 +337,8 @@ describe('decoding YAML', () => {
   test('an indented text belongs to a block scalar that is a document', async () => {
     const limits = { valuesMax: 100, documents: 'first' } as const;
     expect((await decodeYaml(Buffer.from('--- |\ntext\n'), limits)).value).toBe('');
+    expect((await decodeYaml(Buffer.from('|\n# c\n a\n'), limits)).value).toBe('');
+    expect(await readValue('--- >-\n# c\n')).toBe('');
     expect(await readValue('--- |\n text\n')).toBe('text\n');
   });
 
