@@ -318,7 +318,10 @@ function spendEqual(left: Value, right: Value, context: CallContext, isWanted: b
 
 /** Values of Kubernetes libraries on the left of `==` fail beside values of other types. */
 function refuseOther(left: Value, right: Value): void {
-  if (areIncomparable(left, right)) throw noSuchOverload();
+  if (!areIncomparable(left, right)) return;
+  let content: Value | undefined = right;
+  while (content instanceof Optional) content = content.value;
+  throw content instanceof Unreadable ? content.error : noSuchOverload();
 }
 
 function equality(isWanted: boolean) {
