@@ -1,4 +1,4 @@
-import { capitalize, cut, goQuoted, itemAt } from '@wheelhouse/machinery';
+import { capitalize, cut, goQuoted, itemAt, problemText } from '@wheelhouse/machinery';
 import type { Library } from '../types/functions.ts';
 import { CelError, Opaque, type Value } from '../values.ts';
 import { asText, misfit } from './arguments.ts';
@@ -53,12 +53,12 @@ const invalidIn = (place: string, text: string) =>
 const uint64Digits = 20;
 
 function parseUint(digits: string): bigint {
-  const fail = (why: string) =>
-    new CelError(`strconv.ParseUint: parsing ${goQuoted(digits)}: ${why}`);
-  if (digits === '') throw fail('invalid syntax');
+  const fail = (problem: 'syntax' | 'range') =>
+    new CelError(problemText({ code: 'number', parser: 'ParseUint', text: digits, problem }));
+  if (digits === '') throw fail('syntax');
   const number = digits.length > uint64Digits ? undefined : BigInt(digits);
   if (number === undefined || BigInt.asUintN(64, number) !== number) {
-    throw fail('value out of range');
+    throw fail('range');
   }
   return number;
 }
