@@ -6,6 +6,7 @@ export {
   type JsonObject,
   type JsonValue,
   jsonEqual,
+  member,
   parseExactJson,
   setMember,
 } from './base/json.ts';

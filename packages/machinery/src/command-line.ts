@@ -6,6 +6,22 @@ import { problemText } from './meta/wording.ts';
 /** An invalid command line. The message is one line for the user. */
 export class FlagError extends Error {}
 
+/**
+ * Returns the supported version that a flag names. Throws FlagError for another one.
+ * @param of.what what has the version, such as `webhook authorizer`
+ */
+export function supportedVersion<Version extends string>(
+  name: string,
+  of: { readonly what: string; readonly versions: readonly Version[] },
+): Version {
+  const version = of.versions.find((candidate) => candidate === name);
+  if (version !== undefined) return version;
+  const supported = of.versions.map((candidate) => JSON.stringify(candidate)).join(', ');
+  throw new FlagError(
+    `unsupported ${of.what} version ${JSON.stringify(name)}, supported versions are ${supported}`,
+  );
+}
+
 /** The syntax of a flag: `--name VALUE`, `--name=VALUE`, `-n VALUE`, `-n=VALUE`, or `-nVALUE`. */
 export interface FlagForm {
   readonly name: string;

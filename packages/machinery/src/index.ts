@@ -3,6 +3,7 @@
  * Status errors, clocks, metrics, and bounds on work and memory.
  */
 
+export { retryPauseMs } from './base/backoff.ts';
 export {
   type Clock,
   type DeadlineEntry,
@@ -47,10 +48,11 @@ export {
   webhookBody,
   wholeBytes,
 } from './base/exchange.ts';
-export { createExpiringCache, memoized, sharedPromise } from './base/expiring-cache.ts';
+export { createExpiringCache, getOrMake, memoized, sharedPromise } from './base/expiring-cache.ts';
 export type { MaybePromise } from './base/faults.ts';
 export {
   andThen,
+  asError,
   background,
   type Containment,
   contained,
@@ -66,12 +68,17 @@ export {
   pendingPromise,
   reportFault,
   returningErrors,
+  succeeds,
   systemErrorCode,
   whenAborted,
 } from './base/faults.ts';
 export { nextTurn, type Random, random, randomBelow, randomOf, randomUuid } from './base/host.ts';
-export { acceptsCoding, parseWebSocketProtocols, redactSecrets } from './base/http-text.ts';
-export { int64Max, int64Min, narrowed, uint64Max } from './base/integers.ts';
+export {
+  acceptsCoding,
+  escapeHeaderKey,
+  parseWebSocketProtocols,
+  redactSecrets,
+} from './base/http-text.ts';
 export {
   cloneJson,
   cloneJsonSteps,
@@ -91,6 +98,7 @@ export {
   jsonEqualSteps,
   jsonObject,
   member,
+  memberAt,
   objectOf,
   objectsOf,
   parseJson,
@@ -98,6 +106,7 @@ export {
   Stride,
   setMember,
   stringsOf,
+  textAt,
   textMembers,
   textOf,
   textsOf,
@@ -124,12 +133,21 @@ export {
   type AllowedLabels,
   type Counter,
   createMetricRegistry,
+  eventCounter,
   type Family,
   type Gauge,
   type Histogram,
   type MetricRegistry,
   type Stability,
 } from './base/metrics.ts';
+export {
+  goFloat,
+  int64Max,
+  int64Min,
+  narrowed,
+  parseInt64,
+  uint64Max,
+} from './base/numbers.ts';
 export {
   emptyOrderedMap,
   leafSpans,
@@ -144,7 +162,8 @@ export {
   orderedMapValues,
 } from './base/ordered-map.ts';
 export { isInSlab, Slab } from './base/slab.ts';
-export { capitalize, cut } from './base/texts.ts';
+export { piecesWithin } from './base/streams.ts';
+export { capitalize, cut, withoutTrailingSlashes } from './base/texts.ts';
 export { checkServerNames, legacyNameCode, trustOptions } from './base/trust.ts';
 export {
   concatSteps,
@@ -172,6 +191,7 @@ export {
   listFlag,
   pairsFlag,
   parseCommandLine,
+  supportedVersion,
 } from './command-line.ts';
 export {
   acceptedDiscoveryGroups,
@@ -226,7 +246,6 @@ export {
   canonicalJson,
   compareText,
   goEscapes,
-  goFloat,
   goPlain,
   goQuoted,
   goSyntax,
@@ -240,6 +259,7 @@ export {
   formatIpAddress,
   formatIpBlock,
   formatStrictly,
+  hostInUrl,
   type IpAddress,
   type IpBlock,
   ipVersion,
@@ -318,6 +338,13 @@ export {
   parseFieldSelector,
   parseLabelSelector,
 } from './meta/selectors.ts';
+export {
+  compareSemanticVersions,
+  parseSemanticVersion,
+  readSemanticVersion,
+  type SemanticVersion,
+  SemanticVersionError,
+} from './meta/semantic-version.ts';
 export {
   AccessDenied,
   alreadyExists,

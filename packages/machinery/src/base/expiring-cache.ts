@@ -44,6 +44,19 @@ export function createExpiringCache<Value>(options: {
   };
 }
 
+/** Returns the value under a key, which `make` creates if there is none. */
+export function getOrMake<Key, Value extends object | string | null>(
+  values: { get(key: Key): Value | undefined; set(key: Key, value: Value): unknown },
+  key: Key,
+  make: (key: Key) => Value,
+): Value {
+  const existing = values.get(key);
+  if (existing !== undefined) return existing;
+  const made = make(key);
+  values.set(key, made);
+  return made;
+}
+
 /**
  * Returns the promise under a key, which `make` creates if there is none. One that rejects is
  * removed, so that the next call tries again.

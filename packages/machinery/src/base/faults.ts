@@ -116,10 +116,24 @@ export function returningErrors<Args extends readonly unknown[]>(
     try {
       return check(...args);
     } catch (error) {
-      return error instanceof Error ? error : new Error(String(error));
+      return asError(error);
     }
   };
 }
+
+/** Whether a function returns instead of throwing. */
+export function succeeds(run: () => unknown): boolean {
+  try {
+    run();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The error that was thrown, or an error with the text of another value. */
+export const asError = (thrown: unknown): Error =>
+  thrown instanceof Error ? thrown : new Error(String(thrown));
 
 /** The part of an event emitter that `listen` uses. */
 interface EventSource {

@@ -23,6 +23,17 @@ export function parseWebSocketProtocols(header: string | undefined): {
   return { names, tokens };
 }
 
+const tokenByte = /^[!#$&'*+\-.^_`|~0-9A-Za-z]$/;
+
+/** Percent-encodes bytes that a header name must not contain, and the percent sign. */
+export function escapeHeaderKey(key: string): string {
+  return Array.from(Buffer.from(key, 'utf8'), (byte) => {
+    const character = String.fromCharCode(byte);
+    if (tokenByte.test(character)) return character;
+    return `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
+  }).join('');
+}
+
 /** Maximum number of characters of an `Accept-Encoding` header that are read. */
 const codingsLengthMax = 8_192;
 

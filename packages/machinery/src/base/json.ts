@@ -88,6 +88,24 @@ export function member(target: JsonObject, name: string): JsonValue | undefined 
   return Object.hasOwn(target, name) ? target[name] : undefined;
 }
 
+/** The value at a path of member names; undefined where the path ends early. */
+export function memberAt(
+  object: JsonValue | undefined,
+  ...path: readonly string[]
+): JsonValue | undefined {
+  let value = object;
+  for (const name of path) {
+    if (!isObject(value) || !Object.hasOwn(value, name)) return undefined;
+    value = value[name];
+  }
+  return value;
+}
+
+/** The string at a path; empty if there is none. */
+export function textAt(object: JsonValue | undefined, ...path: readonly string[]): string {
+  return textOf(memberAt(object, ...path));
+}
+
 /** Returns an object without the members that are undefined. */
 export function definedMembers(
   members: Readonly<Record<string, JsonValue | undefined>>,

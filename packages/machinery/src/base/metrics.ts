@@ -1,4 +1,5 @@
 import { itemAt } from './lists.ts';
+import { goFloat } from './numbers.ts';
 
 /** Quantiles of recent observations. */
 export interface Summary {
@@ -160,6 +161,15 @@ export interface MetricRegistry {
   parts(): Iterable<string>;
   /** The same as one text. */
   render(): string;
+}
+
+/** Registers a counter without labels; returns a function that adds one. */
+export function eventCounter(
+  registry: Pick<MetricRegistry, 'counter'>,
+  definition: Omit<MetricDefinition, 'labels'>,
+): () => void {
+  const counter = registry.counter({ ...definition, labels: [] }).of();
+  return () => counter.add(1);
 }
 
 /** Allowed values by metric and label. */
@@ -334,17 +344,6 @@ function formatNumber(value: number): string {
   return value === Number.NEGATIVE_INFINITY ? '-Inf' : String(value);
 }
 
-/**
- * Formats a bound as Go does, because queries select bounds by their text: `0.5`, `1e-08`,
- * `3.05e+06`.
- */
-function formatBound(value: number): string {
-  const [digits, exponent = ''] = value.toExponential().split('e');
-  const power = Number(exponent);
-  if (!Number.isFinite(value) || (power >= -4 && power < 6)) return formatNumber(value);
-  return `${digits}e${power < 0 ? '-' : '+'}${String(Math.abs(power)).padStart(2, '0')}`;
-}
-
 function createValue(): Counter & Gauge & Rendered {
   let value = 0;
   return {
@@ -371,9 +370,7 @@ function boundsOf(buckets: readonly number[]): Bounds {
   return {
     buckets,
     labels() {
-      labels ??= [...buckets, Number.POSITIVE_INFINITY].map(
-        (bound) => `le="${formatBound(bound)}"`,
-      );
+      labels ??= [...buckets, Number.POSITIVE_INFINITY].map((bound) => `le="${goFloat(bound)}"`);
       return labels;
     },
   };

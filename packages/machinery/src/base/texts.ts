@@ -10,6 +10,13 @@ export function cut(
   return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + separator.length)];
 }
 
+/** The text without slashes at its end. */
+export function withoutTrailingSlashes(text: string): string {
+  let end = text.length;
+  while (text[end - 1] === '/') end -= 1;
+  return text.slice(0, end);
+}
+
 /** The word with its first letter in upper case: `replicaSet` -> `ReplicaSet`. */
 export function capitalize(word: string): string {
   return word.charAt(0).toUpperCase() + word.slice(1);

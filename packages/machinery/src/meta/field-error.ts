@@ -1,6 +1,7 @@
 import { isObject, type JsonValue } from '../base/json.ts';
+import { goFloat } from '../base/numbers.ts';
 import { shownValueMax, truncateText } from './answer-bounds.ts';
-import { goFloat, goQuoted } from './go-values.ts';
+import { goQuoted } from './go-values.ts';
 import type { FieldErrorType } from './status-reasons.ts';
 
 /** A validation error of one field of an object: a cause of a 422. */

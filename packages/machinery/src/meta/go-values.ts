@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import { goFloat } from '../base/numbers.ts';
 import { listedBytesMax, truncateText } from './answer-bounds.ts';
 
 /**
@@ -117,16 +118,6 @@ export function goQuoted(text: string): string {
     },
   );
   return `"${escaped}"`;
-}
-
-/** Prints a float64 as Go's `%v` does: with an exponent below 1e-4 and from 1e6, `+Inf`, `NaN`. */
-export function goFloat(value: number): string {
-  if (!Number.isFinite(value)) return value > 0 ? '+Inf' : value < 0 ? '-Inf' : 'NaN';
-  const [digits = '', exponent = '0'] = value.toExponential().split('e');
-  const power = Number(exponent);
-  if (power >= -4 && power < 6) return String(value);
-  const width = String(Math.abs(power)).padStart(2, '0');
-  return `${digits}e${power < 0 ? '-' : '+'}${width}`;
 }
 
 const goScalar = (value: JsonValue): string =>

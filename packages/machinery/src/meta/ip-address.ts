@@ -131,6 +131,9 @@ export function formatStrictly(text: string, address: IpAddress): string {
   return isMapped ? `::ffff:${formatIpAddress(address)}` : formatIpAddress(address);
 }
 
+/** A host as it precedes a port: an IPv6 address is in brackets. */
+export const hostInUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
+
 /** Formats a block with host bits cleared, as Go prints a network. */
 export function formatIpBlock({ base, prefixBits }: IpBlock): string {
   return `${formatIpAddress(base)}/${prefixBits}`;

@@ -1,3 +1,4 @@
+import { parseInt64 } from '../base/numbers.ts';
 import { type FieldError, forbiddenField, invalid, required, tooMany } from './field-error.ts';
 import { labelValue, qualifiedName, ruleErrors } from './names.ts';
 
@@ -101,7 +102,7 @@ function addTo(plan: KeyPlan, { operator, values }: LabelRequirement): void {
     }
     case 'gt':
     case 'lt':
-      addBound(plan, operator, parseInt64(value));
+      addBound(plan, operator, int64In(value));
       break;
     case 'exists':
       break;
@@ -120,7 +121,7 @@ function satisfies(plan: KeyPlan, value: string): boolean {
   const { isForbidden, allowed, excluded, above, below } = plan;
   if (isForbidden || allowed?.has(value) === false || excluded?.has(value) === true) return false;
   if (above === undefined && below === undefined) return true;
-  const actual = parseInt64(value);
+  const actual = int64In(value);
   if (actual === undefined) return false;
   return (above === undefined || actual > above) && (below === undefined || actual < below);
 }
@@ -154,19 +155,18 @@ function predicateOf(requirement: LabelRequirement): Matcher {
 }
 
 function comparison({ key, operator }: LabelRequirement, value: string): Matcher {
-  const bound = parseInt64(value);
+  const bound = int64In(value);
   return (labels) => {
-    const actual = Object.hasOwn(labels, key) ? parseInt64(labels[key] ?? '') : undefined;
+    const actual = Object.hasOwn(labels, key) ? int64In(labels[key] ?? '') : undefined;
     if (actual === undefined || bound === undefined) return false;
     return operator === 'gt' ? actual > bound : actual < bound;
   };
 }
 
-/** Parses a 64-bit decimal integer as Go does; undefined if it is malformed. */
-export function parseInt64(text: string): bigint | undefined {
-  if (!/^[+-]?\d{1,63}$/.test(text)) return undefined;
-  const value = BigInt(text.startsWith('+') ? text.slice(1) : text);
-  return BigInt.asIntN(64, value) === value ? value : undefined;
+/** The 64-bit integer that a text spells in decimal; undefined if it spells none. */
+export function int64In(text: string): bigint | undefined {
+  const value = parseInt64(text);
+  return typeof value === 'string' ? undefined : value;
 }
 
 /** A compiled label selector. `matches` takes undefined for an object without labels. */

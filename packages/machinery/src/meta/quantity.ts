@@ -1,4 +1,4 @@
-import { int64Max } from '../base/integers.ts';
+import { int64Max } from '../base/numbers.ts';
 /** A quantity (`500m`, `1Gi`, `1e3`), parsed, rounded, and printed as in kube-apiserver. */
 export interface Quantity {
   /** The amount in billionths, the finest unit, rounded away from zero. */

@@ -1,10 +1,10 @@
 import { contained } from '../base/faults.ts';
 import { showValue } from './field-error.ts';
 import {
+  int64In,
   type LabelOperator,
   type LabelRequirement,
   type LabelSelection,
-  parseInt64,
   selectionOf,
   selectorTermsMax,
 } from './label-selector.ts';
@@ -281,7 +281,7 @@ function validate(requirement: LabelRequirement): LabelRequirement {
   if (operator === 'gt' || operator === 'lt') {
     const why = "for 'Gt', 'Lt' operators, the value must be an integer";
     values.forEach((value, index) => {
-      if (parseInt64(value) !== undefined) return;
+      if (int64In(value) !== undefined) return;
       messages.push(invalidText(`values[${index}]`, value, [why]));
     });
   }
