@@ -1,4 +1,4 @@
-import { appendAll, itemAt, runInOnePiece } from '@wheelhouse/machinery';
+import { appendAll, itemAt, runInOnePiece, succeeds } from '@wheelhouse/machinery';
 import { parseGoDuration } from '@wheelhouse/schema';
 import { type Checked, checkSteps } from './checker.ts';
 import { costSteps } from './cost/cost.ts';
@@ -174,9 +174,9 @@ function callIssue(call: CallExpr, types: Types, environment: Environment): Issu
  */
 const readers: Readonly<Record<string, (value: Literal, environment: Environment) => boolean>> = {
   timestamp(value) {
-    if (typeof value === 'bigint') return canBe(() => timestamp(value * 1_000_000_000n));
+    if (typeof value === 'bigint') return succeeds(() => timestamp(value * 1_000_000_000n));
     const nanos = typeof value === 'string' ? parseTimestamp(value) : 0n;
-    return nanos !== undefined && canBe(() => timestamp(nanos));
+    return nanos !== undefined && succeeds(() => timestamp(nanos));
   },
   // A duration of an integer is declared, and fails at run time.
   duration(value) {
@@ -185,17 +185,8 @@ const readers: Readonly<Record<string, (value: Literal, environment: Environment
       : typeof value !== 'bigint';
   },
   matches: (value, environment) =>
-    typeof value !== 'string' || canBe(() => checkLiteralPattern(value, environment)),
+    typeof value !== 'string' || succeeds(() => checkLiteralPattern(value, environment)),
 };
-
-function canBe(make: () => unknown): boolean {
-  try {
-    make();
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 function formatIssueOf({ target, args, at }: CallExpr, types: Types): Issue | undefined {
   const [list] = args;

@@ -379,12 +379,24 @@ export class ResultReader {
 }
 
 function scalarToJson(value: Value): JsonValue {
+  const json = scalarAsJson(value, narrowed);
+  if (json === undefined) throw new CelError(`unsupported type in JSON: ${kindOf(value)}`);
+  return json;
+}
+
+/**
+ * Returns the JSON of a value that is neither a list nor a map; undefined if it has none.
+ * @param integerAsJson returns the JSON of an integer
+ */
+export function scalarAsJson<Integer>(
+  value: Value,
+  integerAsJson: (integer: bigint) => Integer,
+): Integer | string | number | boolean | null | undefined {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number') return value;
-  if (typeof value === 'bigint') return narrowed(value);
-  if (value instanceof Uint) return narrowed(value.value);
+  if (typeof value === 'bigint') return integerAsJson(value);
+  if (value instanceof Uint) return integerAsJson(value.value);
   if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
   if (value instanceof Timestamp) return showTimestamp(value);
-  if (value instanceof Duration) return showDuration(value.nanos);
-  throw new CelError(`unsupported type in JSON: ${kindOf(value)}`);
+  return value instanceof Duration ? showDuration(value.nanos) : undefined;
 }

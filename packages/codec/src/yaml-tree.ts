@@ -1,6 +1,7 @@
 import {
   appendAll,
   base64ErrorAt,
+  goFloat,
   goSyntax,
   int64Max,
   type JsonObject,
@@ -405,13 +406,7 @@ function floatKey(value: number): string {
   if (!Number.isFinite(single)) return single > 0 ? '.inf' : '-.inf';
   let digits = 0;
   while (Math.fround(Number(single.toExponential(digits))) !== single) digits += 1;
-  const shortest = single.toExponential(digits);
-  const [mantissa = '', exponent = ''] = shortest.split('e');
-  const power = Number(exponent);
-  if (Object.is(single, -0)) return '-0';
-  if (power >= -4 && power < 6) return String(Number(shortest));
-  const sign = power < 0 ? '-' : '+';
-  return `${mantissa}e${sign}${String(Math.abs(power)).padStart(2, '0')}`;
+  return Object.is(single, -0) ? '-0' : goFloat(Number(single.toExponential(digits)));
 }
 
 /** Refuses in steps the first number, by the order of keys, that JSON does not have. */
@@ -431,11 +426,6 @@ function* refuseUnsupported(root: JsonValue): Generator<void, void> {
           .map((name) => value[name]);
     appendAll(open, items.toReversed());
   }
-}
-
-function goFloat(value: number): string {
-  if (Number.isNaN(value)) return 'NaN';
-  return value > 0 ? '+Inf' : '-Inf';
 }
 
 /** Bytes that one step copies. */

@@ -29,6 +29,7 @@ export {
   jsonPatchWork,
   PatchError,
   parseJsonPatch,
+  pointerSteps,
 } from './patch/json-patch.ts';
 export {
   applyMergePatch,

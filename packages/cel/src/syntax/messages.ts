@@ -1,7 +1,7 @@
 import { int64Max, int64Min, narrowed } from '@wheelhouse/machinery';
+import { scalarAsJson } from '../json-values.ts';
 import { asBytes, asInt, asText } from '../library/arguments.ts';
 import { sizeCost } from '../library/arithmetic.ts';
-import { showDuration, showTimestamp } from '../library/times.ts';
 import type { CallContext, StructType } from '../types/functions.ts';
 import {
   anyType,
@@ -279,19 +279,14 @@ function* mapOfJson(value: Value, context: CallContext): Generator<void, EntryMa
 function* jsonOf(value: Value, context: CallContext): Generator<void, Value> {
   context.work(1);
   if (context.isStepOver()) yield;
-  if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
-  if (typeof value === 'number') return value;
-  if (typeof value === 'bigint') return jsonInteger(value);
-  if (value instanceof Uint) return jsonInteger(value.value);
-  if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
-  if (value instanceof Timestamp) return showTimestamp(value);
-  if (value instanceof Duration) return showDuration(value.nanos);
+  const scalar = scalarAsJson(value, jsonInteger);
+  if (scalar !== undefined) return scalar;
   if (value instanceof List) return yield* listOfJson(value, context);
   if (isMapValue(value)) return yield* mapOfJson(value, context);
   throw cannotBecome(value, '*structpb.Value');
 }
 
-function jsonInteger(value: bigint): Value {
+function jsonInteger(value: bigint): number | string {
   const exact = narrowed(value);
   return typeof exact === 'number' ? exact : String(exact);
 }

@@ -1,4 +1,5 @@
 import { createPublicKey } from 'node:crypto';
+import { succeeds } from '@wheelhouse/machinery';
 import { childrenOf, type DerElement, DerError, derTag, oidText, readDer } from './der.ts';
 
 /** Checks the parameters and the bytes of a key. Throws DerError. */
@@ -115,14 +116,8 @@ function checkEcKey({ parameters, bytes, whole }: Parameters<KeyCheck>[0]): void
 }
 
 /** Whether the point of a key is on its curve. */
-function isOnCurve(key: Buffer): boolean {
-  try {
-    createPublicKey({ key, format: 'der', type: 'spki' });
-    return true;
-  } catch {
-    return false;
-  }
-}
+const isOnCurve = (key: Buffer): boolean =>
+  succeeds(() => createPublicKey({ key, format: 'der', type: 'spki' }));
 
 function checkDsaKey({ parameters, bytes }: Parameters<KeyCheck>[0]): void {
   const numbers = childrenOf(parameters, { tags: /^02 02 02$/, what: 'DSA parameters' });

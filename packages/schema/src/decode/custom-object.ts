@@ -1,5 +1,6 @@
 import {
   cloneJson,
+  getOrMake,
   isObject,
   type JsonArray,
   type JsonObject,
@@ -52,12 +53,7 @@ const isMetaField = (name: string) =>
   name === 'apiVersion' || name === 'kind' || name === 'metadata';
 
 function prunerOf(schema: Schema): Pruner {
-  if (isBooleanSchema(schema)) return pruneUnknown;
-  const cachedPruner = pruners.get(schema);
-  if (cachedPruner !== undefined) return cachedPruner;
-  const pruner = build(schema);
-  pruners.set(schema, pruner);
-  return pruner;
+  return isBooleanSchema(schema) ? pruneUnknown : getOrMake(pruners, schema, build);
 }
 
 function build(schema: Schema): Pruner {
@@ -183,11 +179,7 @@ const untypedNulls: NullRemoval = {
 };
 
 function nullRemover(schema: Schema, removal: NullRemoval): NullRemover {
-  const cachedRemover = removal.removers.get(schema);
-  if (cachedRemover !== undefined) return cachedRemover;
-  const remover = buildNullRemover(schema, removal);
-  removal.removers.set(schema, remover);
-  return remover;
+  return getOrMake(removal.removers, schema, () => buildNullRemover(schema, removal));
 }
 
 interface NullSlot {
@@ -356,13 +348,7 @@ function weightOf(value: JsonValue): number {
   );
 }
 
-function defaulterOf(schema: Schema): Defaulter {
-  const cachedDefaulter = defaulters.get(schema);
-  if (cachedDefaulter !== undefined) return cachedDefaulter;
-  const defaulter = buildDefaulter(schema);
-  defaulters.set(schema, defaulter);
-  return defaulter;
-}
+const defaulterOf = (schema: Schema): Defaulter => getOrMake(defaulters, schema, buildDefaulter);
 
 interface DefaultedSlot {
   /** Fills the defaults inside the value. */

@@ -3,6 +3,7 @@ import {
   cloneJsonSteps,
   compareText,
   copyIntegralFloats,
+  getOrMake,
   integralFloatsOf,
   isObject,
   type JsonArray,
@@ -196,13 +197,7 @@ function decodeInInputOrder(
   return context;
 }
 
-function walkerOf(schema: Schema): TypedWalker {
-  const cachedWalker = walkers.get(schema);
-  if (cachedWalker !== undefined) return cachedWalker;
-  const walker = build(schema);
-  walkers.set(schema, walker);
-  return walker;
-}
+const walkerOf = (schema: Schema): TypedWalker => getOrMake(walkers, schema, build);
 
 /** Returns a walker that resolves its reference on first use, because types are recursive. */
 function lazyWalker(schema: Schema): TypedWalker {

@@ -2,6 +2,7 @@ import {
   appendAll,
   compareText,
   type FieldError,
+  getOrMake,
   invalid,
   invalidGo,
   isObject,
@@ -45,11 +46,7 @@ const walks = new WeakMap<Schema, Walk | null>();
 /** Returns a function that visits all embedded resources; undefined if the schema has none. */
 function walkOf(schema: Schema): Walk | undefined {
   if (isBooleanSchema(schema)) return undefined;
-  const cachedWalk = walks.get(schema);
-  if (cachedWalk !== undefined) return cachedWalk ?? undefined;
-  const walk = buildWalk(schema);
-  walks.set(schema, walk ?? null);
-  return walk;
+  return getOrMake(walks, schema, () => buildWalk(schema) ?? null) ?? undefined;
 }
 
 function buildWalk(schema: Schema): Walk | undefined {

@@ -2,6 +2,7 @@ import {
   canonicalJson,
   duplicate,
   type FieldError,
+  getOrMake,
   invalidGo,
   isObject,
   itemAt,
@@ -32,11 +33,8 @@ export function validateUniqueness(schema: Schema, object: JsonValue): readonly 
 /** Returns the check of a schema; undefined if no list in it has one of these types. */
 function checkOf(schema: Schema): Check | undefined {
   if (isBooleanSchema(schema)) return undefined;
-  const cachedCheck = checks.get(schema);
-  if (cachedCheck !== undefined) return cachedCheck ?? undefined;
-  const check = eitherCheck(membersCheck(schema), listCheck(schema));
-  checks.set(schema, check ?? null);
-  return check;
+  const make = () => eitherCheck(membersCheck(schema), listCheck(schema)) ?? null;
+  return getOrMake(checks, schema, make) ?? undefined;
 }
 
 /** Combines the checks of a schema for objects and lists; each ignores values of the other type. */

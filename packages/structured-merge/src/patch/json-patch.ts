@@ -228,7 +228,7 @@ function placeAt(
   { op, of = 'path' }: { readonly op: string; readonly of?: 'from' | 'path' },
 ): Place {
   const missing = () => holderMissing(op, path, of);
-  const steps = path.split('/').slice(1).map(unescaped);
+  const steps = pointerSteps(path);
   const key = steps.pop();
   if (key === undefined) throw missing();
   let holder: JsonValue | undefined = root;
@@ -237,8 +237,10 @@ function placeAt(
   return { holder, key, rules };
 }
 
-function unescaped(step: string): string {
-  return step.replaceAll('~1', '/').replaceAll('~0', '~');
+/** The member names and indexes of a JSON pointer (RFC 6901). */
+export function pointerSteps(pointer: string): string[] {
+  const steps = pointer.split('/').slice(1);
+  return steps.map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
 }
 
 function valueAt(

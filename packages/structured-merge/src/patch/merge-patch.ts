@@ -63,17 +63,7 @@ function* withoutNullsSteps(patch: JsonValue, stride: Stride): Generator<void, J
     }
     return items;
   }
-  if (!isObject(patch)) return patch;
-  const kept: JsonObject = {};
-  for (const name of Object.keys(patch)) {
-    const value = member(patch, name);
-    if (value === undefined || value === null) continue;
-    stride.count();
-    if (stride.isOver) yield;
-    const isScalar = typeof value !== 'object';
-    setMember(kept, name, isScalar ? value : yield* withoutNullsSteps(value, stride));
-  }
-  return kept;
+  return isObject(patch) ? yield* patchSteps(undefined, patch, stride) : patch;
 }
 
 /**
