@@ -1,26 +1,16 @@
-import { humanDuration, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import {
+  memberAt as at,
+  humanDuration,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  textAt,
+} from '@wheelhouse/machinery';
 import type { ColumnDef } from './resource-def.ts';
 
 /** Cells and columns that many kinds share. */
 
-/** The value at a path of member names; undefined where the path ends early. */
-export function at(
-  object: JsonValue | undefined,
-  ...path: readonly string[]
-): JsonValue | undefined {
-  let value = object;
-  for (const name of path) {
-    if (!isObject(value) || !Object.hasOwn(value, name)) return undefined;
-    value = value[name];
-  }
-  return value;
-}
-
-/** The string at a path; empty when there is none. */
-export function textAt(object: JsonValue | undefined, ...path: readonly string[]): string {
-  const value = at(object, ...path);
-  return typeof value === 'string' ? value : '';
-}
+export { at, textAt };
 
 /** The list at a path; empty when there is none. */
 export function listAt(

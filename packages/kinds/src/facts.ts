@@ -1,4 +1,4 @@
-import { appendAll, cut, type Dialect } from '@wheelhouse/machinery';
+import { appendAll, cut, type Dialect, getOrMake } from '@wheelhouse/machinery';
 import { factsByGroup, groupStems as generatedStems } from './gen/index.ts';
 
 /** Group names without the vendor suffix, for directories that exist only in this file. */
@@ -19,12 +19,10 @@ const directories = new WeakMap<Dialect, ReadonlyMap<string, string>>();
 
 /** The directory of a group's facts; undefined for a group without any, such as a custom one. */
 export function directoryOfGroup(dialect: Dialect, group: string): string | undefined {
-  let byGroup = directories.get(dialect);
-  if (byGroup === undefined) {
+  const byGroup = getOrMake(directories, dialect, () => {
     const names = Object.keys(groupStems);
-    byGroup = new Map(names.map((name) => [groupOfDirectory(dialect, name), name]));
-    directories.set(dialect, byGroup);
-  }
+    return new Map(names.map((name) => [groupOfDirectory(dialect, name), name]));
+  });
   return byGroup.get(group);
 }
 
@@ -253,14 +251,7 @@ function fieldMarks(text: string): FieldMarks {
 /** Returns a function that qualifies types of one version's tables, where local names are bare. */
 function qualifier(own: string): (type: string) => string {
   const qualifiedNames = new Map<string, string>();
-  return (type) => {
-    let full = qualifiedNames.get(type);
-    if (full === undefined) {
-      full = qualified(type, own);
-      qualifiedNames.set(type, full);
-    }
-    return full;
-  };
+  return (type) => getOrMake(qualifiedNames, type, () => qualified(type, own));
 }
 
 function qualified(type: string, own: string): string {

@@ -47,11 +47,6 @@ export type {
   IssuedCertificate,
 } from './certificates/certificate-signing-request.ts';
 export { oldestEmulationVersion } from './coordination/lease.ts';
-export {
-  compareSemanticVersions,
-  parseSemanticVersion,
-  type SemanticVersion,
-} from './coordination/lease-candidate.ts';
 export { allocateService, type NumberMeter } from './core/service/allocator.ts';
 export { type Family, familyOf } from './core/service/cluster-ips.ts';
 export { numbersIn, ServiceLedger, unknownOutcomeMs } from './core/service/ledger.ts';
@@ -150,6 +145,7 @@ export {
 export { validateTolerations } from './pod/validation/placement.ts';
 export {
   boundedEscalation,
+  compactRules,
   escalationMessage,
   piecesOf,
   ruleEscalation,

@@ -1,4 +1,4 @@
-import { parseJson } from '@wheelhouse/machinery';
+import { getOrMake, parseJson } from '@wheelhouse/machinery';
 import { type Property, resolved, type Schema, shortTypeName } from '@wheelhouse/schema';
 import {
   type FieldFacts,
@@ -43,11 +43,7 @@ const typeSchemas = new Map<string, Schema>();
  * 1. Throws for unknown names.
  */
 export function schemaOf(typeName: string): Schema {
-  const cachedSchema = built.get(typeName);
-  if (cachedSchema !== undefined) return cachedSchema;
-  const schema = build(typeName);
-  built.set(typeName, schema);
-  return schema;
+  return getOrMake(built, typeName, build);
 }
 
 function build(typeName: string): Schema {

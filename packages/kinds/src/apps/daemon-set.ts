@@ -8,6 +8,7 @@ import {
   invalidGo,
   type JsonObject,
   type LabelSelector,
+  parseInt64,
   problemText,
   required,
   validateLabelSelector,
@@ -32,7 +33,7 @@ import {
 } from '../pod/template.ts';
 import { templateWarnings } from '../pod/warnings.ts';
 import type { ResourceDef, Stored } from '../resource-def.ts';
-import { parseInt64, sameSteps, sortedKeys } from '../rules/checks.ts';
+import { reportedTwice, sameSteps, sortedKeys } from '../rules/checks.ts';
 import { ensure, fill, fillAbsent, objectAt } from '../rules/fill.ts';
 import {
   countColumn,
@@ -93,9 +94,10 @@ export function daemonSet(dialect: Dialect, features: Features = defaultFeatures
       *validateUpdate(context, object, old) {
         if (context.subresource === 'status') return validateStatus(object, old);
         const rules = yield* templateRules({ dialect, features }, templateOf(old));
-        const errors = yield* validate(object, rules);
-        // kube-apiserver validates the whole object both on its own and as part of the change.
-        return [...errors, ...errors, ...validateSelectorUnchanged(object, old)];
+        return [
+          ...reportedTwice(yield* validate(object, rules)),
+          ...validateSelectorUnchanged(object, old),
+        ];
       },
       warnings: (object, old) =>
         old !== undefined && templateGeneration(object) === templateGeneration(old)

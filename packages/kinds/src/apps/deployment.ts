@@ -7,6 +7,7 @@ import {
   forbiddenField,
   invalid,
   invalidGo,
+  parseInt64,
   problemText,
 } from '@wheelhouse/machinery';
 import { ageColumn, asStringColumn, nameColumn } from '../cells.ts';
@@ -32,7 +33,7 @@ import {
 } from '../pod/template.ts';
 import { controllerWarnings } from '../pod/warnings.ts';
 import type { ResourceDef, Stored, StrategyContext } from '../resource-def.ts';
-import { parseInt64, sameOrEmptySteps } from '../rules/checks.ts';
+import { sameOrEmptySteps } from '../rules/checks.ts';
 import { ensure, fill, fillAbsent, keepMembers } from '../rules/fill.ts';
 import {
   countColumn,

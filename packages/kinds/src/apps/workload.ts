@@ -17,7 +17,7 @@ import { newPodRules, type PodRules } from '../pod/rules.ts';
 import { templateOf, templateRules } from '../pod/template.ts';
 import { controllerWarnings } from '../pod/warnings.ts';
 import type { ColumnDef, Stored, Strategy } from '../resource-def.ts';
-import { sortedKeys } from '../rules/checks.ts';
+import { reportedTwice, sortedKeys } from '../rules/checks.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
 
 /** Columns and rules that kinds with replicas of pods share. */
@@ -59,9 +59,7 @@ export function replicaStrategy(
     *validateUpdate(context, object, old) {
       if (context.subresource === 'status') return validateCounts(object, counts, parts);
       const rules = yield* templateRules({ dialect, features }, templateOf(old));
-      const errors = yield* own.validate(object, rules);
-      // kube-apiserver validates the whole object both on its own and as part of the change.
-      return [...errors, ...errors, ...own.changed(object, old)];
+      return [...reportedTwice(yield* own.validate(object, rules)), ...own.changed(object, old)];
     },
     warnings: (object, old) =>
       controllerWarnings(object, old, { path: ['spec', 'template'], dialect }),

@@ -5,6 +5,7 @@ import {
   invalid,
   invalidGo,
   notSupported,
+  parseInt64,
   problemText,
   required,
   shownTextMax,
@@ -22,7 +23,7 @@ import { newPodRules, type PodRules } from '../pod/rules.ts';
 import { templateRules } from '../pod/template.ts';
 import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
 import type { ColumnDef, ResourceDef, Stored } from '../resource-def.ts';
-import { flatMapSteps, parseInt64, partsOf, someSteps } from '../rules/checks.ts';
+import { flatMapSteps, partsOf, someSteps } from '../rules/checks.ts';
 import { ensure, fill, objectAt } from '../rules/fill.ts';
 import { sizeWarnings, validateJobSpec } from './job-validation.ts';
 

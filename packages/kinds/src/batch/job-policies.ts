@@ -7,6 +7,7 @@ import {
   invalidGo,
   itemAt,
   notSupported,
+  parseInt64,
   qualifiedName,
   required,
   ruleErrors,
@@ -23,7 +24,7 @@ import type {
 } from '../gen/types/batch/v1.ts';
 import { invalidUnshown, validateNonNegative } from '../pod/fields.ts';
 import type { Stored } from '../resource-def.ts';
-import { conditionStatuses, flatMapSteps, parseInt64 } from '../rules/checks.ts';
+import { conditionStatuses, flatMapSteps } from '../rules/checks.ts';
 
 /** Counts the indexes in a list such as `1,3-5,7`; `problem` is the error in an invalid list. */
 export function countIndexes(

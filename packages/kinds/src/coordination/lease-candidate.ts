@@ -1,9 +1,12 @@
 import {
+  compareSemanticVersions,
   configMapKey,
   type Dialect,
   type FieldError,
   invalid,
+  parseSemanticVersion,
   required,
+  type SemanticVersion,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
@@ -56,13 +59,6 @@ export function leaseCandidate(dialect: Dialect): ResourceDef {
 
 const notSemantic = 'must be a valid semantic version';
 
-/** A version as semver.org defines it; build metadata after `+` does not affect the order. */
-export interface SemanticVersion {
-  readonly core: readonly [major: number, minor: number, patch: number];
-  /** The identifiers after `-`; empty for a release. */
-  readonly preRelease: readonly string[];
-}
-
 function validate(object: Stored<LeaseCandidate>): FieldError[] {
   const member = (name: string) => textAt(object, 'spec', name);
   const [binary, emulated] = [member('binaryVersion'), member('emulationVersion')];
@@ -76,7 +72,7 @@ function validate(object: Stored<LeaseCandidate>): FieldError[] {
   else if (binaryVersion === undefined) {
     errors.push(invalid('spec.binaryVersion', binary, notSemantic));
   }
-  const none: SemanticVersion = { core: [0, 0, 0], preRelease: [] };
+  const none: SemanticVersion = { core: [0n, 0n, 0n], preRelease: [], build: [] };
   if (binary !== '' && emulated !== '') {
     if (compareSemanticVersions(binaryVersion ?? none, emulationVersion ?? none) < 0) {
       const detail = 'must be greater than or equal to `emulationVersion`';
@@ -86,59 +82,11 @@ function validate(object: Stored<LeaseCandidate>): FieldError[] {
   return [...errors, ...validateStrategy(member('strategy'), emulationVersion)];
 }
 
-const number = '(0|[1-9]\\d{0,19})';
-const identifier = '(?:0|[1-9]\\d{0,19}|\\d*[A-Za-z-][0-9A-Za-z-]*)';
-const build = '[0-9A-Za-z-]+';
-const pattern = new RegExp(
-  `^${number}\\.${number}\\.${number}(?:-(${identifier}(?:\\.${identifier})*))?` +
-    `(?:\\+${build}(?:\\.${build})*)?$`,
-);
-
-/** Parses `1.32.0` with an optional pre-release and build; undefined for other texts. */
-export function parseSemanticVersion(text: string): SemanticVersion | undefined {
-  const match = pattern.exec(text);
-  if (match === null) return undefined;
-  const [, major, minor, patch, preRelease] = match;
-  return {
-    core: [Number(major), Number(minor), Number(patch)],
-    preRelease: preRelease?.split('.') ?? [],
-  };
-}
-
-/**
- * Compares two versions by precedence.
- * @returns a negative number if `left` comes first, a positive one if `right` does, or 0
- */
-export function compareSemanticVersions(left: SemanticVersion, right: SemanticVersion): number {
-  for (const index of [0, 1, 2] as const) {
-    const difference = left.core[index] - right.core[index];
-    if (difference !== 0) return difference;
-  }
-  const [first, second] = [left.preRelease, right.preRelease];
-  // A pre-release comes before its release.
-  if (first.length === 0 || second.length === 0) return second.length - first.length;
-  const shared = Math.min(first.length, second.length);
-  for (let index = 0; index < shared; index++) {
-    const difference = compareIdentifiers(first[index] ?? '', second[index] ?? '');
-    if (difference !== 0) return difference;
-  }
-  return first.length - second.length;
-}
-
-/** Numeric identifiers precede others and compare by value; others compare by characters. */
-function compareIdentifiers(left: string, right: string): number {
-  const [isNumber, otherIsNumber] = [/^\d+$/.test(left), /^\d+$/.test(right)];
-  if (isNumber !== otherIsNumber) return isNumber ? -1 : 1;
-  if (isNumber && left.length !== right.length) return left.length - right.length;
-  if (left === right) return 0;
-  return left < right ? -1 : 1;
-}
-
 function validateStrategy(strategy: string, emulated: SemanticVersion | undefined): FieldError[] {
   if (strategy === '') return [required('spec.strategy')];
   const isNone =
     emulated === undefined ||
-    (emulated.core.every((part) => part === 0) && emulated.preRelease.length === 0);
+    (emulated.core.every((part) => part === 0n) && emulated.preRelease.length === 0);
   const detail = `must be specified when \`strategy\` is '${oldestEmulationVersion}'`;
   return [
     ...(strategy === oldestEmulationVersion && isNone

@@ -4,6 +4,7 @@ import {
   dnsLabel,
   dnsSubdomain,
   type FieldError,
+  hostInUrl,
   qualifiedName,
   required,
   ruleErrors,
@@ -67,9 +68,7 @@ function addresses(object: Stored<Endpoints>): string {
     count += (all ?? []).length * Math.max((ports ?? []).length, 1);
     const ips = (all ?? []).slice(0, shownMax).map(({ ip }) => ip ?? '');
     const first = (ports ?? []).slice(0, shownMax).map(({ port }) => port ?? 0);
-    const pairs = first.flatMap((port) =>
-      ips.map((ip) => `${ip.includes(':') ? `[${ip}]` : ip}:${port}`),
-    );
+    const pairs = first.flatMap((port) => ips.map((ip) => `${hostInUrl(ip)}:${port}`));
     appendAll(shown, (first.length === 0 ? ips : pairs).slice(0, shownMax - shown.length));
   }
   const more = count - shownMax;

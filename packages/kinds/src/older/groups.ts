@@ -17,7 +17,7 @@ import {
 } from '../flowcontrol/priority-level-configuration.ts';
 import type { Strategy } from '../resource-def.ts';
 import { errorSteps } from '../rules/checks.ts';
-import { ensure, fill, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
+import { ensure, fill, fillAbsent, objectAt, objectsAt, renameAt } from '../rules/fill.ts';
 import type { OlderKind, OlderVersion } from './contract.ts';
 
 /**
@@ -105,10 +105,7 @@ function toStorage(object: ApiObject): ApiObject {
 /** Renames the member with the path of each printer column. */
 function renamePaths(owner: JsonObject, change: { from: string; to: string }): void {
   for (const column of objectsAt(owner, 'additionalPrinterColumns')) {
-    const path = column[change.from];
-    if (path === undefined) continue;
-    delete column[change.from];
-    column[change.to] = path;
+    renameAt(column, [], change);
   }
 }
 
@@ -214,6 +211,7 @@ function hasUsages(object: JsonObject, kind: string): boolean {
 
 const assured = 'assuredConcurrencyShares';
 const nominal = 'nominalConcurrencyShares';
+const sharesPath = ['spec', 'limited'];
 
 /** The versions with `assuredConcurrencyShares`. */
 const assuredLevel: Omit<OlderVersion, 'facts' | 'version'> = {
@@ -223,8 +221,8 @@ const assuredLevel: Omit<OlderVersion, 'facts' | 'version'> = {
     fillShares(object, assured);
     fillLevel(object);
   },
-  toStorage: (object) => rename(object, { from: assured, to: nominal }),
-  fromStorage: (object) => rename(object, { from: nominal, to: assured }),
+  toStorage: (object) => renameAt(object, sharesPath, { from: assured, to: nominal }),
+  fromStorage: (object) => renameAt(object, sharesPath, { from: nominal, to: assured }),
 };
 
 /** Older versions of FlowSchema and PriorityLevelConfiguration. */
@@ -279,14 +277,6 @@ function fillShares(object: JsonObject, member: string): void {
   const limited = objectAt(object, 'spec', 'limited');
   if (limited === undefined) return;
   if ((limited[member] ?? 0) === 0) limited[member] = defaultShares;
-}
-
-function rename(object: ApiObject, { from, to }: { from: string; to: string }): ApiObject {
-  const limited = objectAt(object, 'spec', 'limited');
-  if (limited === undefined || limited[from] === undefined) return object;
-  limited[to] = limited[from];
-  delete limited[from];
-  return object;
 }
 
 /** Ingress before `v1`: backends have flat members for the Service, and paths need no type. */

@@ -11,7 +11,7 @@ import { listAt, textAt } from '../cells.ts';
 import { eventsGroupLabels, validateEvent } from '../events/event.ts';
 import type { Findings, Strategy } from '../resource-def.ts';
 import { errorSteps } from '../rules/checks.ts';
-import { ensure, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
+import { ensure, fillAbsent, objectAt, objectsAt, renameAt } from '../rules/fill.ts';
 import type { Life } from '../rules/life.ts';
 import { olderApps } from './apps.ts';
 import type { OlderKind, OlderKinds, OlderVersion } from './contract.ts';
@@ -198,22 +198,14 @@ function olderAdmissionPolicies(): readonly OlderKind[] {
   ];
 }
 
-function rename(object: ApiObject, { from, to }: { from: string; to: string }): ApiObject {
-  const spec = objectAt(object, 'spec');
-  if (spec === undefined || spec[from] === undefined) return object;
-  spec[to] = spec[from];
-  delete spec[from];
-  return object;
-}
-
 /** Reviews of `v1beta1`, whose member `group` contains the groups. */
 function olderAuthorization(): readonly OlderKind[] {
   const facts = 'authorization';
   const plain: OlderVersion = { facts, version: 'v1beta1' };
   const grouped: OlderVersion = {
     ...plain,
-    toStorage: (object) => rename(object, { from: 'group', to: 'groups' }),
-    fromStorage: (object) => rename(object, { from: 'groups', to: 'group' }),
+    toStorage: (object) => renameAt(object, ['spec'], { from: 'group', to: 'groups' }),
+    fromStorage: (object) => renameAt(object, ['spec'], { from: 'groups', to: 'group' }),
   };
   return [
     { facts, kind: 'SubjectAccessReview', older: [grouped] },

@@ -1,4 +1,9 @@
-import { type JsonObject, listedMax, pairWarningsMax } from '@wheelhouse/machinery';
+import {
+  type JsonObject,
+  listedMax,
+  pairWarningsMax,
+  withoutTrailingSlashes,
+} from '@wheelhouse/machinery';
 import { textAt } from '../cells.ts';
 import type { PodSpec, Volume, VolumeProjection } from '../gen/types/core/v1.ts';
 import type { Stored } from '../resource-def.ts';
@@ -116,12 +121,6 @@ const filesPerStep = 20;
 
 /** Upper bound of the files that one file is compared with. */
 const comparedMax = 2 * listedMax;
-
-function withoutTrailingSlashes(path: string): string {
-  let end = path.length;
-  while (path[end - 1] === '/') end -= 1;
-  return path.slice(0, end);
-}
 
 const conflict = (left: string, right: string) =>
   left !== '' && right !== '' && (isWithin(left, right) || isWithin(right, left));

@@ -394,8 +394,8 @@ export function escalationMessage(options: {
     : `${text}; resolution errors: [${[...errors.items, ...others].join(', ')}]`;
 }
 
-/** Joins pieces of one group, resource, and name that differ only in the verb. */
-function compactRules(rules: readonly PolicyRule[]): PolicyRule[] {
+/** Joins pieces that differ only in the verb; those of paths come first and stay as they are. */
+export function compactRules(rules: readonly PolicyRule[]): PolicyRule[] {
   const simple = new Map<string, PolicyRule & { readonly verbs: string[] }>();
   const others: PolicyRule[] = [];
   for (const rule of rules) {

@@ -6,6 +6,7 @@ import {
   forbiddenField,
   formatIpAddress,
   invalidGo,
+  type JsonObject,
   notSupported,
   parseIpBlock,
   required,
@@ -13,7 +14,10 @@ import {
   tooLong,
   tooMany,
 } from '@wheelhouse/machinery';
-import type { AdmissionKindOptions } from '../admissionregistration/expressions.ts';
+import type {
+  AdmissionKindOptions,
+  ExpressionChecker,
+} from '../admissionregistration/expressions.ts';
 import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
 import { validateCidr } from '../core/addresses.ts';
 import { validateTemplateMetadata } from '../core/storage/claim-rules.ts';
@@ -78,18 +82,35 @@ export function resourceClaim(
       validateCreate: (_, object) => validateParts(object, 'new'),
       *validateUpdate(context, object, old) {
         if (context.subresource === 'status') return yield* validateStatus(object, old);
-        const checker = checkerOfUpdate(object, old, check);
-        return [
-          ...(yield* validateParts(object, 'new', checker)),
-          ...immutable('spec', at(object, 'spec'), at(old, 'spec')),
-          ...(yield* validateParts(object, 'stored', checker)),
-        ];
+        return yield* validateChange(object, old, { check, validateParts });
       },
     },
     example: () => ({
       spec: { devices: { requests: [{ name: 'r', deviceClassName: 'example' }] } },
     }),
   });
+}
+
+/** Validates an update of a claim or a template, whose spec is immutable. */
+function* validateChange<Kind extends JsonObject>(
+  object: Kind,
+  old: Kind,
+  rules: {
+    readonly check: ExpressionChecker | undefined;
+    readonly validateParts: (
+      object: Kind,
+      parts: 'new' | 'stored',
+      checker: ExpressionChecker | undefined,
+    ) => Generator<void, FieldError[]>;
+  },
+): Generator<void, FieldError[]> {
+  const { check, validateParts } = rules;
+  const checker = checkerOfUpdate(object, old, check);
+  return [
+    ...(yield* validateParts(object, 'new', checker)),
+    ...immutable('spec', at(object, 'spec'), at(old, 'spec')),
+    ...(yield* validateParts(object, 'stored', checker)),
+  ];
 }
 
 /** Returns the state of a claim for its column, such as `allocated,reserved`. */
@@ -300,14 +321,7 @@ export function resourceClaimTemplate(
       deleteAnswers: 'object',
       extraMetadataChecks: { '': ['whole', 'change'] },
       validateCreate: (_, object) => validateParts(object, 'new'),
-      *validateUpdate(_, object, old) {
-        const checker = checkerOfUpdate(object, old, check);
-        return [
-          ...(yield* validateParts(object, 'new', checker)),
-          ...immutable('spec', at(object, 'spec'), at(old, 'spec')),
-          ...(yield* validateParts(object, 'stored', checker)),
-        ];
-      },
+      validateUpdate: (_, object, old) => validateChange(object, old, { check, validateParts }),
     },
     example: () => ({
       spec: { spec: { devices: { requests: [{ name: 'r', deviceClassName: 'example' }] } } },

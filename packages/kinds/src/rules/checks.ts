@@ -263,17 +263,6 @@ export function immutable(
 export const reportedTwice = (errors: readonly FieldError[]): FieldError[] =>
   joined(errors, errors);
 
-const int64DigitsMax = 19;
-
-/** Parses a decimal integer of 64 bits as Go does; returns the problem of any other text. */
-export function parseInt64(text: string): bigint | 'syntax' | 'range' {
-  if (!/^[+-]?\d+$/.test(text)) return 'syntax';
-  const digits = text.replace(/^[+-]?0*/, '');
-  if (digits.length > int64DigitsMax) return 'range';
-  const value = BigInt(`${text.startsWith('-') ? '-' : ''}${digits || '0'}`);
-  return BigInt.asIntN(64, value) === value ? value : 'range';
-}
-
 /** Returns the total size of the names and texts of a map, in bytes. */
 export const mapBytes = (map: JsonObject | undefined): number =>
   Object.keys(map ?? {}).reduce(

@@ -118,6 +118,20 @@ export function objectAt(
   return isObject(value) ? value : undefined;
 }
 
+/** Renames a member of the object at a path if both exist, and returns the whole object. */
+export function renameAt<Whole extends JsonObject>(
+  whole: Whole,
+  path: readonly string[],
+  { from, to }: { readonly from: string; readonly to: string },
+): Whole {
+  const holder = objectAt(whole, ...path);
+  const value = holder?.[from];
+  if (holder === undefined || value === undefined) return whole;
+  delete holder[from];
+  holder[to] = value;
+  return whole;
+}
+
 /** The objects in the list at a path. */
 export function objectsAt(
   object: JsonValue | undefined,

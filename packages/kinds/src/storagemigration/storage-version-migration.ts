@@ -4,6 +4,7 @@ import {
   type FieldError,
   invalid,
   type JsonObject,
+  parseInt64,
   problemText,
   required,
   showValue,
@@ -13,7 +14,7 @@ import { defineKind } from '../define.ts';
 import type { StorageVersionMigration } from '../gen/types/storagemigration/v1alpha1.ts';
 import { negative } from '../pod/fields.ts';
 import type { ResourceDef, Stored } from '../resource-def.ts';
-import { parseInt64, validateConditions } from '../rules/checks.ts';
+import { validateConditions } from '../rules/checks.ts';
 
 /**
  * StorageVersionMigration: a request to rewrite all objects of a resource in the storage version.

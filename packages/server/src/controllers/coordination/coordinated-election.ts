@@ -1,18 +1,13 @@
-import {
-  compareSemanticVersions,
-  oldestEmulationVersion,
-  parseSemanticVersion,
-  type ResourceDef,
-  type SemanticVersion,
-  type Stored,
-  textAt,
-} from '@wheelhouse/kinds';
+import { oldestEmulationVersion, type ResourceDef, type Stored, textAt } from '@wheelhouse/kinds';
 import type { Lease } from '@wheelhouse/kinds/types/coordination/v1';
 import {
   type ApiObject,
   background,
+  compareSemanticVersions,
   formatMicroTime,
   type JsonObject,
+  parseSemanticVersion,
+  type SemanticVersion,
   Slices,
   StatusError,
   type Timer,
@@ -244,7 +239,7 @@ const candidateLifetimeMs = 30 * 60_000;
 /** Milliseconds to answer a ping, and for which the answer counts. */
 const electionMs = 5000;
 
-const zero: SemanticVersion = { core: [0, 0, 0], preRelease: [] };
+const zero: SemanticVersion = { core: [0n, 0n, 0n], preRelease: [], build: [] };
 
 /** A time in an object's spec, in milliseconds since the epoch; undefined if absent. */
 function timeOf(object: JsonObject, member: string): number | undefined {
