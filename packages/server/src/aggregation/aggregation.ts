@@ -2,7 +2,6 @@ import type { StreamingClient } from '@wheelhouse/client';
 import { type CatalogueSnapshot, compareVersions } from '@wheelhouse/kinds';
 import {
   type ApiObject,
-  apiVersionOf,
   type Clock,
   type Dialect,
   isObject,
@@ -19,7 +18,7 @@ import {
   type Priority,
   prioritiesOf,
 } from '../controllers/aggregation/api-services.ts';
-import { aggregatedDiscovery } from '../documents/discovery.ts';
+import { aggregatedDiscovery, groupBody } from '../documents/discovery.ts';
 import type { AggregationPort, AuthorizedCall } from '../endpoints/call.ts';
 import {
   sendAggregated,
@@ -105,14 +104,6 @@ function grouped(
     group,
     versions: versions.sort(byVersion).map(({ version }) => version),
   }));
-}
-
-function groupBody({ group, versions }: ReturnType<typeof grouped>[number]): JsonObject {
-  const listed = versions.map((version) => ({
-    groupVersion: apiVersionOf({ group, version }),
-    version,
-  }));
-  return { name: group, versions: listed, preferredVersion: listed[0] ?? {} };
 }
 
 const byServiceName = ({ group, version }: Ranked) => `${version}.${group}`;

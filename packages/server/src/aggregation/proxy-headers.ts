@@ -1,5 +1,6 @@
 import {
   type Exchange,
+  escapeHeaderKey,
   parseWebSocketProtocols,
   type ResponseHeaders,
   type UserInfo,
@@ -86,7 +87,7 @@ export function identityHeaders({ user, forwardsUid }: ForwardedUser): OutgoingH
   if (forwardsUid && user.uid !== '') headers['x-remote-uid'] = [wireText(user.uid)];
   if (user.groups.length > 0) headers['x-remote-group'] = user.groups.map(wireText);
   for (const [key, values] of Object.entries(user.extra)) {
-    if (values.length > 0) headers[`x-remote-extra-${escapedKey(key)}`] = values.map(wireText);
+    if (values.length > 0) headers[`x-remote-extra-${escapeHeaderKey(key)}`] = values.map(wireText);
   }
   return headers;
 }
@@ -213,15 +214,4 @@ function emptyHeaders(): OutgoingHeaders {
 /** The text whose Latin-1 encoding, which Node.js uses for headers, is the UTF-8 of `text`. */
 function wireText(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
-}
-
-const tokenByte = /^[!#$&'*+\-.^_`|~0-9A-Za-z]$/;
-
-/** Percent-encodes characters that a header name must not contain, and the percent sign. */
-function escapedKey(key: string): string {
-  return Array.from(Buffer.from(key, 'utf8'), (byte) => {
-    const character = String.fromCharCode(byte);
-    if (tokenByte.test(character)) return character;
-    return `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
-  }).join('');
 }

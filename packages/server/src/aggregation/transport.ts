@@ -8,6 +8,7 @@ import { ConnectionError, expireIdle, retireAgent, VerifyingAgent } from '@wheel
 import { bundleCertificates } from '@wheelhouse/codec';
 import {
   checkServerNames,
+  hostInUrl,
   ignoreErrors,
   ipVersion,
   listen,
@@ -185,7 +186,7 @@ function faultOf({ caPem, verifies }: TransportSettings): string | undefined {
 
 /** Formats an address: `10.0.0.1:443`, `[::1]:443`. */
 export function hostPort({ host, port }: { readonly host: string; readonly port: number }): string {
-  return `${ipVersion(host) === 6 ? `[${host}]` : host}:${port}`;
+  return `${hostInUrl(host)}:${port}`;
 }
 
 /** Connections to other servers, shared by APIServices with the same settings. */

@@ -5,6 +5,7 @@ import {
   type ResourceDef,
   type VersionDef,
 } from '@wheelhouse/kinds';
+import { getOrMake } from '@wheelhouse/machinery';
 
 /**
  * The live set of kinds: built-in kinds are fixed at the start, custom kinds replaced as a whole.
@@ -132,14 +133,8 @@ export function sharesKeys(prefix: string, otherPrefix: string): boolean {
 }
 
 /** The map under a key, created if missing. */
-function within<Inner>(outer: Map<string, Map<string, Inner>>, key: string): Map<string, Inner> {
-  let inner = outer.get(key);
-  if (inner === undefined) {
-    inner = new Map();
-    outer.set(key, inner);
-  }
-  return inner;
-}
+const within = <Inner>(outer: Map<string, Map<string, Inner>>, key: string): Map<string, Inner> =>
+  getOrMake(outer, key, () => new Map());
 
 function byPrecedence(order: readonly string[]): (left: string, right: string) => number {
   const rank = new Map(order.map((group, index) => [group, index]));

@@ -29,7 +29,7 @@ export function groupList(snapshot: CatalogueSnapshot): JsonObject {
   return {
     kind: 'APIGroupList',
     apiVersion: 'v1',
-    groups: groups.map((group) => groupBody(snapshot, group)),
+    groups: groups.map((group) => groupBody({ group, versions: snapshot.groupVersions(group) })),
   };
 }
 
@@ -44,14 +44,21 @@ export function groupPaths(snapshot: CatalogueSnapshot): string[] {
 
 /** The document of `/apis/<group>`; undefined if the group is not served. */
 export function groupDocument(snapshot: CatalogueSnapshot, group: string): JsonObject | undefined {
-  if (group === '' || snapshot.groupVersions(group).length === 0) return undefined;
-  return { kind: 'APIGroup', apiVersion: 'v1', ...groupBody(snapshot, group) };
+  const versions = group === '' ? [] : snapshot.groupVersions(group);
+  if (versions.length === 0) return undefined;
+  return { kind: 'APIGroup', apiVersion: 'v1', ...groupBody({ group, versions }) };
 }
 
-function groupBody(snapshot: CatalogueSnapshot, group: string): JsonObject {
-  const versions = snapshot
-    .groupVersions(group)
-    .map((version) => ({ groupVersion: apiVersionOf({ group, version }), version }));
+/** The members of an APIGroup that name its versions, in the order of preference. */
+export function groupBody(of: {
+  readonly group: string;
+  readonly versions: readonly string[];
+}): JsonObject {
+  const { group } = of;
+  const versions = of.versions.map((version) => ({
+    groupVersion: apiVersionOf({ group, version }),
+    version,
+  }));
   return { name: group, versions, preferredVersion: versions[0] ?? {} };
 }
 

@@ -7,6 +7,7 @@ import {
 } from '@wheelhouse/kinds';
 import {
   type Dialect,
+  getOrMake,
   isObject,
   type JsonArray,
   type JsonObject,
@@ -100,24 +101,15 @@ function namedSchema(typeName: string): Schema {
 /** A reference to a named type, or the inline schema of another type. */
 export function schemaJson(context: SchemaContext, schema: Schema): JsonObject {
   const at = resolved(schema);
-  let json = context.inlineSchemas.get(at);
-  if (json === undefined) {
-    json = isNamed(at) ? reference(context, at) : inlineJson(context, at);
-    context.inlineSchemas.set(at, json);
-  }
-  return json;
+  return getOrMake(context.inlineSchemas, at, () =>
+    isNamed(at) ? reference(context, at) : inlineJson(context, at),
+  );
 }
 
 /** The JSON text of `schemaJson`. */
 export function schemaText(context: SchemaContext, schema: Schema): string {
   const at = resolved(schema);
-  const { inline } = context.texts;
-  let text = inline.get(at);
-  if (text === undefined) {
-    text = jsonText(schemaJson(context, at));
-    inline.set(at, text);
-  }
-  return text;
+  return getOrMake(context.texts.inline, at, () => jsonText(schemaJson(context, at)));
 }
 
 /**
@@ -254,13 +246,9 @@ function withDescription(
 
 /** The JSON text of the schema of a field that Go never omits. */
 function requiredFieldText(context: SchemaContext, schema: Schema): string {
-  const { requiredFields } = context.texts;
-  let text = requiredFields.get(schema);
-  if (text === undefined) {
-    text = jsonText(withDefault(context, schemaJson(context, schema), zeroOf(schema)));
-    requiredFields.set(schema, text);
-  }
-  return text;
+  return getOrMake(context.texts.requiredFields, schema, () =>
+    jsonText(withDefault(context, schemaJson(context, schema), zeroOf(schema))),
+  );
 }
 
 function elementJson(context: SchemaContext, schema: Schema): JsonObject {

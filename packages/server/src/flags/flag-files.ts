@@ -2,7 +2,7 @@ import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto'
 import { accessSync, constants, readFileSync, statSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { pemBlocks } from '@wheelhouse/codec';
-import { systemErrorCode } from '@wheelhouse/machinery';
+import { succeeds, systemErrorCode } from '@wheelhouse/machinery';
 import { readSigningKey } from '../gates/authn/service-account-token.ts';
 import { type FileContent, FlagError } from './flags.ts';
 
@@ -55,21 +55,21 @@ const checks: Readonly<Record<FileContent, Check>> = {
   certificates: (path) => {
     const blocks = blocksOf(path, 'CERTIFICATE');
     if (blocks.length === 0) return 'data does not contain any valid RSA or ECDSA certificates';
-    return blocks.every((block) => works(() => new X509Certificate(block)))
+    return blocks.every((block) => succeeds(() => new X509Certificate(block)))
       ? undefined
       : 'data contains a malformed certificate';
   },
   'private key': (path) =>
-    works(() => createPrivateKey(readFileSync(path)))
+    succeeds(() => createPrivateKey(readFileSync(path)))
       ? undefined
       : 'data does not contain a valid RSA or ECDSA private key',
   'signing key': (path) =>
-    works(() => readSigningKey(blocksOf(path, 'KEY').at(-1) ?? ''))
+    succeeds(() => readSigningKey(blocksOf(path, 'KEY').at(-1) ?? ''))
       ? undefined
       : 'data does not contain a valid RSA or ECDSA private key',
   keys: (path) => {
     const blocks = [...blocksOf(path, 'KEY'), ...blocksOf(path, 'CERTIFICATE')];
-    return blocks.length > 0 && blocks.every((block) => works(() => createPublicKey(block)))
+    return blocks.length > 0 && blocks.every((block) => succeeds(() => createPublicKey(block)))
       ? undefined
       : 'data does not contain any valid RSA or ECDSA public keys';
   },
@@ -80,16 +80,7 @@ function blocksOf(path: string, type: 'CERTIFICATE' | 'KEY'): readonly string[] 
   return blocks.filter((block) => block.type.endsWith(type)).map(({ text }) => text);
 }
 
-function works(read: () => unknown): boolean {
-  try {
-    read();
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 function fits(certPath: string, keyPath: string): boolean {
   const pair = { cert: readFileSync(certPath), key: readFileSync(keyPath) };
-  return works(() => createSecureContext(pair));
+  return succeeds(() => createSecureContext(pair));
 }

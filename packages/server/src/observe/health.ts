@@ -1,4 +1,5 @@
 import {
+  asError,
   type Clock,
   createMetricRegistry,
   type Logger,
@@ -161,7 +162,7 @@ async function failureOf(check: HealthCheck): Promise<Error | undefined> {
     await check.run();
     return undefined;
   } catch (error) {
-    return error instanceof Error ? error : new Error(String(error));
+    return asError(error);
   }
 }
 

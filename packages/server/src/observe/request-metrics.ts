@@ -3,6 +3,7 @@ import {
   type Clock,
   type Counter,
   type Exchange,
+  eventCounter,
   type Histogram,
   isLongRunning,
   type MetricRegistry,
@@ -384,15 +385,11 @@ function filterMetrics(registry: MetricRegistry) {
 }
 
 function discoveryCounter(registry: MetricRegistry): () => void {
-  const counter = registry
-    .counter({
-      name: 'aggregator_discovery_aggregation_count_total',
-      help: 'Number of aggregated discovery documents created.',
-      stability: 'ALPHA',
-      labels: [],
-    })
-    .of();
-  return () => counter.add(1);
+  return eventCounter(registry, {
+    name: 'aggregator_discovery_aggregation_count_total',
+    help: 'Number of aggregated discovery documents created.',
+    stability: 'ALPHA',
+  });
 }
 
 function podLogMetrics(registry: MetricRegistry): PodLogMetrics {

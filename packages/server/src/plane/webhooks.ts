@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import {
   type Clock,
   type Dialect,
+  hostInUrl,
   isObject,
   type JsonObject,
   listen,
@@ -27,7 +28,7 @@ export async function openWebhookEndpoint(
   at: { readonly directory: string; readonly clock: Clock },
 ): Promise<WebhookEndpoint> {
   const { host, port } = await addressOf(options.address);
-  const url = `https://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const url = `https://${hostInUrl(host)}:${port}`;
   if (options.caPem !== undefined) return { host, port, url, caPem: options.caPem };
   const now = at.clock.now();
   const validity = { notBefore: now - dayMs, notAfter: now + certificateDays * dayMs };

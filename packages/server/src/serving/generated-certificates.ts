@@ -8,6 +8,7 @@ import {
   sign,
 } from 'node:crypto';
 import { isIPv4 } from 'node:net';
+import { pemText } from '@wheelhouse/codec';
 import { appendAll } from '@wheelhouse/machinery';
 
 /** A certificate and its private key, as PEM. */
@@ -53,7 +54,7 @@ export function issueCertificate(request: CertificateRequest): IssuedCertificate
   const signature = sign('sha256', tbs, signer);
   const certificate = sequence(tbs, ecdsaWithSha256, bitString(signature));
   return {
-    certificatePem: pem('CERTIFICATE', certificate),
+    certificatePem: pemText('CERTIFICATE', certificate),
     keyPem: keys.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
   };
 }
@@ -181,11 +182,6 @@ function ipv6Octets(address: string): Buffer {
     octets.writeUInt16BE(group, index * 2);
   });
   return octets;
-}
-
-function pem(label: string, content: Buffer): string {
-  const lines = content.toString('base64').match(/.{1,64}/g) ?? [];
-  return `-----BEGIN ${label}-----\n${lines.join('\n')}\n-----END ${label}-----\n`;
 }
 
 /** A complete element of DER (X.690): tag, length, and value. */

@@ -4,6 +4,7 @@ import {
   type Clock,
   contained,
   type Exchange,
+  hostInUrl,
   type Logger,
   listen as listenOn,
   type MemoryBudget,
@@ -219,8 +220,7 @@ const accepting = { where: 'http1', end: ignore } as const;
 /** Names the address of a port that is in use. */
 function unlistenable(error: unknown, { host, port }: ListenOptions): unknown {
   if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) return error;
-  const address = `${host.includes(':') ? `[${host}]` : host}:${port}`;
-  const text = `cannot listen on ${address}: another program uses the port (EADDRINUSE)`;
+  const text = `cannot listen on ${hostInUrl(host)}:${port}: another program uses the port (EADDRINUSE)`;
   return new Error(text, { cause: error });
 }
 

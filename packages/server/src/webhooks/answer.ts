@@ -7,6 +7,7 @@ import {
   concatSteps,
   goQuoted,
   parseGoUrl,
+  piecesWithin,
   runInSlices,
   systemErrorCode,
 } from '@wheelhouse/machinery';
@@ -182,15 +183,9 @@ async function readWhole(
   options: Pick<WebhookCall, 'bytesMax' | 'tooLong' | 'clock'>,
 ): Promise<Buffer> {
   const { bytesMax, tooLong, clock } = options;
-  const chunks: Buffer[] = [];
-  let length = 0;
-  // The iterator destroys the stream when the loop exits early.
-  for await (const chunk of stream) {
-    length += chunk.length;
-    if (length > bytesMax) throw tooLong();
-    chunks.push(chunk);
-  }
-  return runInSlices(concatSteps(chunks), clock);
+  const pieces = await piecesWithin(stream, bytesMax);
+  if (pieces === undefined) throw tooLong();
+  return runInSlices(concatSteps(pieces), clock);
 }
 
 const zlibFaults: Readonly<Record<string, string>> = {

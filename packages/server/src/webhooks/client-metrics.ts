@@ -1,5 +1,5 @@
 import { ConnectionError } from '@wheelhouse/client';
-import { type Clock, legacyNameCode, type MetricRegistry } from '@wheelhouse/machinery';
+import { type Clock, getOrMake, legacyNameCode, type MetricRegistry } from '@wheelhouse/machinery';
 
 /** Measures outgoing requests under kube-apiserver's names (OPS-1). */
 export interface ClientMeter {
@@ -22,11 +22,7 @@ const meters = new WeakMap<MetricRegistry, ClientMeter>();
 
 /** The meter of a registry; the first call registers its metrics, later calls reuse them. */
 export function clientMeter(registry: MetricRegistry, clock: Clock): ClientMeter {
-  const meter = meters.get(registry);
-  if (meter !== undefined) return meter;
-  const created = createMeter(registry, clock);
-  meters.set(registry, created);
-  return created;
+  return getOrMake(meters, registry, () => createMeter(registry, clock));
 }
 
 function createMeter(registry: MetricRegistry, clock: Clock): ClientMeter {

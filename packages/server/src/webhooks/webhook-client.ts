@@ -20,7 +20,7 @@ import {
   normalizeUrlPath,
   parseGoUrl,
   pause,
-  random,
+  retryPauseMs,
   systemErrorCode,
   type WaitingClient,
   type Webhook,
@@ -50,10 +50,7 @@ export interface WebhookAttempt {
   readonly durationMs: number;
 }
 
-const attemptsMax = 5;
 const defaultFirstPauseMs = 500;
-const pauseFactor = 1.5;
-const pauseJitter = 0.2;
 /** Maximum pause that a Retry-After header can cause. */
 const retryAfterMaxMs = 10_000;
 const answerBytesMax = 1024 * 1024;
@@ -175,14 +172,15 @@ async function whileClientWaits<T>(
 /** Retries until success, a permanent failure, or the last attempt. */
 async function withRetries<T>(context: CallContext, run: () => Promise<T>): Promise<T> {
   const { clock, closed, firstPauseMs = defaultFirstPauseMs } = context;
-  for (let attempts = 1, pauseMs = firstPauseMs; ; attempts += 1, pauseMs *= pauseFactor) {
+  for (let attempts = 1; ; attempts += 1) {
     try {
       return await run();
     } catch (error) {
       const retry = error instanceof AttemptError ? error.retry : undefined;
-      if (retry === undefined || attempts === attemptsMax || closed.aborted) throw error;
-      const jittered = pauseMs * (1 + random() * pauseJitter);
-      const ms = Math.max(jittered, retry.afterMs);
+      if (retry === undefined || closed.aborted) throw error;
+      const pauseMs = retryPauseMs(firstPauseMs, attempts);
+      if (pauseMs === undefined) throw error;
+      const ms = Math.max(pauseMs, retry.afterMs);
       // If the pause is aborted, the next attempt rejects with outcome `canceled`.
       await pause(clock, { ms, signal: closed, where: 'webhook' }).catch(() => {});
     }

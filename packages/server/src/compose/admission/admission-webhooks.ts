@@ -1,4 +1,3 @@
-import { isIPv6 } from 'node:net';
 import {
   type ClientConfig,
   createHttpClient,
@@ -12,6 +11,7 @@ import { decodeReviewAnswer } from '@wheelhouse/codec';
 import {
   type Clock,
   type Dialect,
+  hostInUrl,
   normalizePath,
   normalizeUrlPath,
   parseGoUrl,
@@ -206,7 +206,7 @@ async function targetOf(
     return { client: own, path: normalizePath(path), host: undefined, named };
   }
   const at = await context.resolve({ namespace, name, port });
-  const server = `https://${isIPv6(at.host) ? `[${at.host}]` : at.host}:${at.port}`;
+  const server = `https://${hostInUrl(at.host)}:${at.port}`;
   const host = `${tlsServerName}:${port}`;
   return {
     client: clientFor({ server, caPem, tlsServerName }, host, context),

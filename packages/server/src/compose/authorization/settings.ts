@@ -1,3 +1,4 @@
+import { supportedVersion } from '@wheelhouse/machinery';
 import { FlagError, type FlagValues, flagsIn } from '../../flags/flags.ts';
 import {
   type AccessReviewVersion,
@@ -158,17 +159,11 @@ function webhookOf(values: Values): NonNullable<AuthorizationSettings['authoriza
   if (configFile === '') return undefined;
   return {
     configFile,
-    version: versionOf(values['authorization-webhook-version']),
+    version: supportedVersion(values['authorization-webhook-version'], {
+      what: 'webhook authorizer',
+      versions: accessReviewVersions,
+    }),
     authorizedTtlMs: values['authorization-webhook-cache-authorized-ttl'],
     unauthorizedTtlMs: values['authorization-webhook-cache-unauthorized-ttl'],
   };
-}
-
-function versionOf(name: string): AccessReviewVersion {
-  const version = accessReviewVersions.find((candidate) => candidate === name);
-  if (version !== undefined) return version;
-  const supported = accessReviewVersions.map((candidate) => JSON.stringify(candidate)).join(', ');
-  throw new FlagError(
-    `unsupported webhook authorizer version ${JSON.stringify(name)}, supported versions are ${supported}`,
-  );
 }

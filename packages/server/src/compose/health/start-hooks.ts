@@ -1,6 +1,7 @@
 import type { CatalogueSnapshot, ResourceDef } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  asError,
   type Clock,
   type Dialect,
   type DialectName,
@@ -341,7 +342,7 @@ function addHook(health: Health, name: string, task: Promise<unknown>): void {
       state = 'done';
     },
     (error: unknown) => {
-      state = error instanceof Error ? error : new Error(String(error));
+      state = asError(error);
     },
   );
   const check = {

@@ -3,6 +3,8 @@ import { defaultServiceRanges, readServiceRanges } from '@wheelhouse/kinds';
 import {
   type Clock,
   type Exchange,
+  eventCounter,
+  hostInUrl,
   ipVersion,
   type MemoryBudget,
   type MetricRegistry,
@@ -68,7 +70,7 @@ export function urlOf(config: ServerConfig, server: HttpServer): string {
   const scheme = config.listen.tls === 'plaintext' ? 'http' : 'https';
   const { host, port } = server.address;
   const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
-  return `${scheme}://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
+  return `${scheme}://${hostInUrl(reachable)}:${port}`;
 }
 
 /**
@@ -207,28 +209,20 @@ export function createShutdownSignal({
 
 /** Counts failed handshakes. */
 function handshakeCounter(registry: MetricRegistry): () => void {
-  const counter = registry
-    .counter({
-      name: 'apiserver_tls_handshake_errors_total',
-      help: 'Number of failed TLS handshakes.',
-      stability: 'ALPHA',
-      labels: [],
-    })
-    .of();
-  return () => counter.add(1);
+  return eventCounter(registry, {
+    name: 'apiserver_tls_handshake_errors_total',
+    help: 'Number of failed TLS handshakes.',
+    stability: 'ALPHA',
+  });
 }
 
 /** Counts connections closed to stay within the limit on open connections (TRUST-4). */
 function closedConnectionCounter(registry: MetricRegistry): () => void {
-  const counter = registry
-    .counter({
-      name: 'wheelhouse_connections_closed_total',
-      help: 'Number of connections closed to stay within the limit on open connections.',
-      stability: 'ALPHA',
-      labels: [],
-    })
-    .of();
-  return () => counter.add(1);
+  return eventCounter(registry, {
+    name: 'wheelhouse_connections_closed_total',
+    help: 'Number of connections closed to stay within the limit on open connections.',
+    stability: 'ALPHA',
+  });
 }
 
 /** The address that the server reports to clients (API-11, AUTHN-6). */
@@ -248,12 +242,11 @@ export function createReportedAddress(config: ServerConfig): ReportedAddress {
   const family = host === '::' ? 'IPv6' : 'IPv4';
   const advertised =
     config.advertiseAddress ?? (isAny ? reachableAddress(config, family) : host) ?? host;
-  const hostInUrl = advertised.includes(':') ? `[${advertised}]` : advertised;
   let actualPort = port;
   const { promise: listening, resolve: resolvePort } = pendingPromise<number>();
   if (port !== 0) resolvePort(port);
   const { externalHost } = config;
-  const reportedHost = externalHost === undefined ? hostInUrl : hostOf(externalHost);
+  const reportedHost = externalHost === undefined ? hostInUrl(advertised) : hostOf(externalHost);
   return {
     text: () =>
       reportedHost === undefined ? String(externalHost) : `${reportedHost}:${actualPort}`,

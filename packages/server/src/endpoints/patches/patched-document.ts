@@ -16,6 +16,7 @@ import {
   textOf,
 } from '@wheelhouse/machinery';
 import { resolved, type Schema } from '@wheelhouse/schema';
+import { pointerSteps } from '@wheelhouse/structured-merge';
 import { namelessBody } from '../../registry/object-meta.ts';
 import type { FieldValidation } from '../../request/options.ts';
 import { misfitKind, typeProblem } from '../body/decode-object.ts';
@@ -159,15 +160,9 @@ function touchedBy(operations: JsonValue): JsonObject {
   return root;
 }
 
-const stepsOf = (pointer: string) =>
-  pointer
-    .split('/')
-    .slice(1)
-    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
-
 function touch(root: JsonObject, pointer: string): JsonObject {
   let at = root;
-  for (const name of stepsOf(pointer).slice(0, -1)) {
+  for (const name of pointerSteps(pointer).slice(0, -1)) {
     const next: JsonObject = objectOf(member(at, name));
     setMember(at, name, next);
     at = next;
@@ -177,6 +172,6 @@ function touch(root: JsonObject, pointer: string): JsonObject {
 
 /** Ignores list items, whose indices shift with insertions before them. */
 function put(root: JsonObject, pointer: string): void {
-  const name = stepsOf(pointer).at(-1);
+  const name = pointerSteps(pointer).at(-1);
   if (name !== undefined && !/^(-|\d+)$/.test(name)) setMember(touch(root, pointer), name, asGiven);
 }

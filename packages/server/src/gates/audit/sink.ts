@@ -4,7 +4,7 @@ import {
   errorText,
   type Logger,
   type MaybePromise,
-  random,
+  retryPauseMs,
 } from '@wheelhouse/machinery';
 import { type AuditEvent, encodeEvent, legacyLine, reaches } from './event.ts';
 import type { AuditMetrics } from './metrics.ts';
@@ -114,10 +114,6 @@ interface EventPost {
   close(): void;
 }
 
-const attemptsMax = 5;
-const pauseFactor = 1.5;
-const pauseJitter = 0.2;
-
 /**
  * Creates a sink that posts lists of events to a service (OPS-2). A list is posted up to five
  * times, with growing pauses, or at most once more when the server is about to exit.
@@ -151,15 +147,14 @@ export function createWebhookSink(options: {
     for (const done of [...pendingPauses]) done();
   };
   const postWithRetries = async (body: string): Promise<void> => {
-    let pauseMs = options.initialBackoffMs;
-    for (let attempt = 1; ; attempt += 1) {
+    for (let attempts = 1; ; attempts += 1) {
       try {
         return await service.post(body);
       } catch (error) {
-        if (attempt === attemptsMax || isClosing) throw error;
+        const pauseMs = isClosing ? undefined : retryPauseMs(options.initialBackoffMs, attempts);
+        if (pauseMs === undefined) throw error;
+        await pause(pauseMs);
       }
-      await pause(pauseMs * (1 + random() * pauseJitter));
-      pauseMs *= pauseFactor;
     }
   };
   return {

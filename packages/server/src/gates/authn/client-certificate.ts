@@ -10,6 +10,7 @@ import {
   verifyChain,
 } from '@wheelhouse/codec';
 import {
+  asError,
   type Clock,
   type Connection,
   type Dialect,
@@ -173,7 +174,7 @@ function verify(
     verifyChain({ leaf, intermediates, roots, nowMs, usage: 'client' });
     if (leaf.subject.commonName !== '' || unnamed === 'accepted') user = userOf(leaf, dialect);
   } catch (failure) {
-    error = failure instanceof Error ? failure : new Error(String(failure));
+    error = asError(failure);
   }
   return { authorities: authorities, user, error, ...always, ...span };
 }

@@ -9,6 +9,7 @@ import {
   type MaybePromise,
   objectOf,
   stringsOf,
+  supportedVersion,
   textOf,
   type UserInfo,
   type Webhook,
@@ -22,19 +23,8 @@ const verdictsMax = 16_384;
 
 /** Versions of TokenReview that can be sent to a webhook. */
 const tokenReviewVersions = ['v1', 'v1beta1'] as const;
-type TokenReviewVersion = (typeof tokenReviewVersions)[number];
-
-/** Throws a one-line error for a version of TokenReview that cannot be sent. */
-function reviewVersion(name: string): TokenReviewVersion {
-  const version = tokenReviewVersions.find((tokenReviewVersion) => tokenReviewVersion === name);
-  if (version !== undefined) return version;
-  const supported = tokenReviewVersions
-    .map((tokenReviewVersion) => JSON.stringify(tokenReviewVersion))
-    .join(', ');
-  throw new Error(
-    `unsupported authentication webhook version ${JSON.stringify(name)}, supported versions are ${supported}`,
-  );
-}
+const reviewVersion = (name: string) =>
+  supportedVersion(name, { what: 'authentication webhook', versions: tokenReviewVersions });
 
 interface Verdict {
   /** Undefined: an unknown token, or one for other audiences. */

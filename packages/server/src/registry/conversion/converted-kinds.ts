@@ -10,6 +10,7 @@ import {
   andThen,
   appendAll,
   asApiObject,
+  getOrMake,
   itemAt,
   type MaybePromise,
   paceFor,
@@ -60,16 +61,12 @@ export function convertedKind(def: ResourceDef, version: VersionDef): ResourceDe
 }
 
 function convertedKindAt(def: ResourceDef, version: VersionDef): ResourceDef {
-  let byVersion = convertedKinds.get(def);
-  if (byVersion === undefined) {
-    byVersion = new Map();
-    convertedKinds.set(def, byVersion);
-  }
-  const cached = byVersion.get(version.version);
-  if (cached !== undefined) return cached;
-  const kind: ResourceDef = { ...def, storage: version.form ?? def.storage, convertedFrom: def };
-  byVersion.set(version.version, kind);
-  return kind;
+  const byVersion = getOrMake(convertedKinds, def, () => new Map<string, ResourceDef>());
+  return getOrMake(byVersion, version.version, () => ({
+    ...def,
+    storage: version.form ?? def.storage,
+    convertedFrom: def,
+  }));
 }
 
 /**
@@ -144,14 +141,8 @@ interface Form {
 /** Converted entries by original entry and version, for as long as the original is referenced. */
 const converted = new WeakMap<Entry, Map<string, Form>>();
 
-function formsOf(entry: Entry): Map<string, Form> {
-  let forms = converted.get(entry);
-  if (forms === undefined) {
-    forms = new Map();
-    converted.set(entry, forms);
-  }
-  return forms;
-}
+const formsOf = (entry: Entry): Map<string, Form> =>
+  getOrMake(converted, entry, () => new Map<string, Form>());
 
 /**
  * An entry in a served version; the entry itself if it has that version. Rejects with a

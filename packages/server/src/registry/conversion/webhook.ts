@@ -9,6 +9,7 @@ import {
   errorText,
   type FieldError,
   fieldErrorsText,
+  goTypeName,
   isObject,
   itemAt,
   type JsonObject,
@@ -344,7 +345,7 @@ export function restoreMetadata(original: JsonObject, converted: JsonObject): st
   if (!Object.hasOwn(converted, 'metadata')) return 'missing metadata in converted object';
   const convertedMetadata = converted['metadata'] ?? null;
   if (!isObject(convertedMetadata))
-    return `invalid metadata of type ${goType(convertedMetadata)} in converted object`;
+    return `invalid metadata of type ${goTypeName(convertedMetadata)} in converted object`;
   const metadata = cloneJson(metadataOf(original));
   converted['metadata'] = metadata;
   for (const field of ['labels', 'annotations'] as const) {
@@ -366,13 +367,13 @@ function takeField(
     return undefined;
   }
   if (!isObject(converted)) {
-    return `invalid metadata.${field} of type ${goType(converted)} in converted object`;
+    return `invalid metadata.${field} of type ${goTypeName(converted)} in converted object`;
   }
   const texts: Record<string, string> = {};
   for (const key of Object.keys(converted)) {
     const value = converted[key] ?? null;
     if (typeof value !== 'string') {
-      const type = goType(value);
+      const type = goTypeName(value);
       return `metadata.${field}[${key}] must be a string, but is ${type} in converted object`;
     }
     setMember(texts, key, value);
@@ -398,22 +399,4 @@ function sameTexts(left: JsonObject, right: JsonObject): boolean {
 /** Errors in one line; undefined if there are none. */
 function faultOf(errors: readonly FieldError[]): string | undefined {
   return errors.length === 0 ? undefined : fieldErrorsText(errors);
-}
-
-/** Go's name for the type of a JSON value. */
-function goType(value: JsonValue): string {
-  if (value === null) return '<nil>';
-  if (Array.isArray(value)) return '[]interface {}';
-  switch (typeof value) {
-    case 'string':
-      return 'string';
-    case 'boolean':
-      return 'bool';
-    case 'bigint':
-      return 'int64';
-    case 'number':
-      return Number.isInteger(value) ? 'int64' : 'float64';
-    default:
-      return 'map[string]interface {}';
-  }
 }

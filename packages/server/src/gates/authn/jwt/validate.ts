@@ -13,6 +13,7 @@ import {
   parseGoUrl,
   required,
   tooMany,
+  withoutTrailingSlashes,
 } from '@wheelhouse/machinery';
 import { childPath, indexPath } from '@wheelhouse/schema';
 import type {
@@ -172,7 +173,7 @@ class AuthenticatorValidation {
     }
     if (discoveryURL !== null && discoveryURL !== '') {
       const field = `${at}.discoveryURL`;
-      if (url !== '' && withoutSlashes(url) === withoutSlashes(discoveryURL)) {
+      if (url !== '' && withoutTrailingSlashes(url) === withoutTrailingSlashes(discoveryURL)) {
         this.#errors.push(invalid(field, discoveryURL, 'discoveryURL must be different from URL'));
       }
       appendAll(this.#errors, urlErrors(field, discoveryURL));
@@ -383,12 +384,6 @@ const emailVerifiedDetail =
   'claims.email_verified must be used in claimMappings.username.expression or ' +
   'claimMappings.extra[*].valueExpression or claimValidationRules[*].expression ' +
   'when claims.email is used in claimMappings.username.expression';
-
-function withoutSlashes(url: string): string {
-  let end = url.length;
-  while (url[end - 1] === '/') end -= 1;
-  return url.slice(0, end);
-}
 
 /** Why a text is not a bundle of certificates; undefined if it is. */
 function bundleProblem(pem: string): string | undefined {

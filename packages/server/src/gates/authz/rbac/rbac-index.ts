@@ -1,6 +1,7 @@
 import { type PolicyRule, rulesOf, textAt, trimStars } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  getOrMake,
   isObject,
   type JsonObject,
   member,
@@ -180,11 +181,7 @@ export class RbacIndex {
 
   #acquire(roleRef: { kind: string; name: string }, place: string): RoleSlot {
     const key = slotKey(roleRef, place);
-    let slot = this.#slots.get(key);
-    if (slot === undefined) {
-      slot = { roleRef, rules: undefined, compiled: [] };
-      this.#slots.set(key, slot);
-    }
+    const slot = getOrMake(this.#slots, key, () => ({ roleRef, rules: undefined, compiled: [] }));
     this.#slotUsers.set(slot, (this.#slotUsers.get(slot) ?? 0) + 1);
     return slot;
   }
@@ -240,12 +237,7 @@ export class RbacIndex {
   }
 
   #scope(namespace: string): Map<string, Set<Grant>> {
-    let scope = this.#scopes.get(namespace);
-    if (scope === undefined) {
-      scope = new Map();
-      this.#scopes.set(namespace, scope);
-    }
-    return scope;
+    return getOrMake(this.#scopes, namespace, () => new Map<string, Set<Grant>>());
   }
 }
 
