@@ -11,7 +11,7 @@ import https from 'node:https';
 import type { Socket } from 'node:net';
 import { type Duplex, Readable } from 'node:stream';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
-import { contained, ipVersion, listen, whenAborted } from '@wheelhouse/machinery';
+import { contained, hostInUrl, ipVersion, listen, whenAborted } from '@wheelhouse/machinery';
 import { retireAgent } from './idle-connections.ts';
 import { connectVerified, VerifyingAgent } from './server-certificate.ts';
 
@@ -427,7 +427,7 @@ function openTunnel({ proxyUrl, to, trust }: Tunnel, connected: ConnectCallback)
   }
   const { url: proxy, credential } = parsed;
   const secure = proxy.protocol === 'https:';
-  const authority = `${to.host?.includes(':') ? `[${to.host}]` : to.host}:${to.port}`;
+  const authority = `${hostInUrl(to.host ?? '')}:${to.port}`;
   const authorization = `Basic ${Buffer.from(credential).toString('base64')}`;
   const request = (secure ? https : http).request({
     method: 'CONNECT',

@@ -9,6 +9,7 @@ import {
   checkServerNames,
   delayMsMax,
   errorText,
+  escapeHeaderKey,
   ipVersion,
   listen,
   programClock,
@@ -164,17 +165,6 @@ function impersonate(headers: OutgoingHttpHeaders, identity: Impersonation): voi
   for (const [key, values] of identity.extra ?? []) {
     if (values.length > 0) headers[`impersonate-extra-${escapeHeaderKey(key)}`] = [...values];
   }
-}
-
-/** Percent-encodes characters that are invalid in header names, and the percent sign itself. */
-function escapeHeaderKey(key: string): string {
-  return [...Buffer.from(key)]
-    .map((byte) => {
-      const character = String.fromCharCode(byte);
-      if (/[-!#$&'*+.^_`|~0-9A-Za-z]/.test(character)) return character;
-      return `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
-    })
-    .join('');
 }
 
 /** A request over HTTP. */

@@ -19,29 +19,44 @@ export function startCompactor(options: {
   readonly intervalMs: number;
   readonly logger?: Logger;
 }): Compactor {
-  const { store, clock, intervalMs, logger = silentLogger } = options;
-  if (intervalMs <= 0) return { stop: () => {}, idle: async () => {} };
+  const { store } = options;
   let previousNewest: Revision | undefined;
-  let round: Promise<void> | undefined;
-
-  async function compact(): Promise<void> {
-    try {
+  return startRounds({
+    ...options,
+    what: 'the store',
+    first: 'at once',
+    async compact() {
       const newest = await store.currentRevision();
       if (previousNewest !== undefined && previousNewest > 0) await store.compact(previousNewest);
       previousNewest = newest;
-    } catch (error) {
-      logger.warn('cannot compact the store', { error: String(error) });
-    }
-  }
+    },
+  });
+}
 
-  function tick(): void {
-    if (round !== undefined) return;
-    round = compact().finally(() => {
-      round = undefined;
-    });
-  }
-
-  tick();
+/**
+ * Compacts every `intervalMs`, never twice at once; 0 disables it. A failed round is logged; the
+ * next one tries again.
+ */
+export function startRounds(options: {
+  readonly compact: () => Promise<void>;
+  /** What is compacted, for the log. */
+  readonly what: string;
+  readonly first: 'at once' | 'after an interval';
+  readonly clock: Clock;
+  readonly intervalMs: number;
+  readonly logger?: Logger | undefined;
+}): Compactor {
+  const { compact, what, first, clock, intervalMs, logger = silentLogger } = options;
+  if (intervalMs <= 0) return { stop: () => {}, idle: async () => {} };
+  let round: Promise<void> | undefined;
+  const tick = () => {
+    round ??= compact()
+      .catch((error: unknown) => logger.warn(`cannot compact ${what}`, { error: String(error) }))
+      .finally(() => {
+        round = undefined;
+      });
+  };
+  if (first === 'at once') tick();
   const timer: Timer = clock.every(intervalMs, tick);
   return { stop: () => timer.stop(), idle: async () => round };
 }

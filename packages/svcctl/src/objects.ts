@@ -3,26 +3,13 @@ import {
   isObject,
   type JsonObject,
   type JsonValue,
-  member,
   parseApiVersion,
   parseQuantity,
+  textAt,
+  memberAt as valueAt,
 } from '@wheelhouse/machinery';
 
-/** The string at a path; empty if there is none. */
-export function textAt(object: JsonObject | undefined, ...path: readonly string[]): string {
-  const value = valueAt(object, ...path);
-  return typeof value === 'string' ? value : '';
-}
-
-/** The value at a path; undefined if there is none. */
-export function valueAt(
-  object: JsonObject | undefined,
-  ...path: readonly string[]
-): JsonValue | undefined {
-  let value: JsonValue | undefined = object;
-  for (const name of path) value = isObject(value) ? member(value, name) : undefined;
-  return value;
-}
+export { textAt, valueAt };
 
 /** The object at a path; empty if there is none. */
 export function objectAt(object: JsonObject | undefined, ...path: readonly string[]): JsonObject {

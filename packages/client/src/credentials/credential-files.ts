@@ -1,5 +1,6 @@
 import { readFileSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
+import { hostInUrl } from '@wheelhouse/machinery';
 import type { ClientConfig, Credential, CredentialSource } from '../kubeconfig/client-config.ts';
 import { KubeconfigError, readProblem } from '../kubeconfig/kubeconfig.ts';
 
@@ -59,11 +60,10 @@ export function inClusterConfig(options: InClusterOptions): {
       'unable to load in-cluster configuration: the service host and port must be defined',
     );
   }
-  const urlHost = host.includes(':') ? `[${host}]` : host;
   const namespace = options.env['POD_NAMESPACE'] || readText(options, 'namespace')?.trim();
   return {
     client: {
-      server: `https://${urlHost}:${port}`,
+      server: `https://${hostInUrl(host)}:${port}`,
       // Without the file, the client trusts the CAs of the system.
       caPem: readText(options, 'ca.crt'),
       token: tokenFileSource({ file: path.join(options.folder, 'token') }),

@@ -1,4 +1,4 @@
-import type { Clock } from '@wheelhouse/machinery';
+import { asError, type Clock } from '@wheelhouse/machinery';
 import { CallError, statusName } from '../etcd/errors.ts';
 import { callUnary, GrpcChannel } from '../etcd/grpc-channel.ts';
 import { bytes, type MessageForm, many, message, nested, one, text } from '../etcd/message.ts';
@@ -273,7 +273,7 @@ export class PluginCheck {
     try {
       await this.#run();
     } catch (reason) {
-      const error = reason instanceof Error ? reason : new Error(String(reason));
+      const error = asError(reason);
       this.#last = { atMs: this.#clock.monotonic(), error };
       this.#retry = undefined;
       throw error;

@@ -6,7 +6,7 @@ import {
   silentLogger,
   type Timer,
 } from '@wheelhouse/machinery';
-import type { Compactor } from '../compactor.ts';
+import { type Compactor, startRounds } from '../compactor.ts';
 import { type Revision, type Store, StoreError } from '../contract.ts';
 import type { EtcdClient } from './client.ts';
 import { isLeaseExpired } from './errors.ts';
@@ -255,38 +255,27 @@ export function startEtcdCompactor(options: {
   readonly intervalMs: number;
   readonly logger?: Logger;
 }): Compactor {
-  const { client, store, clock, intervalMs, logger = silentLogger } = options;
-  if (intervalMs <= 0) return { stop: () => {}, idle: async () => {} };
+  const { client, store } = options;
   let last: { readonly turn: number; readonly revision: Revision } = { turn: 0, revision: 0 };
-  let round: Promise<void> | undefined;
-
-  async function compact(): Promise<void> {
-    const { turn, revision } = last;
-    const request = {
-      compare: [{ key: turnKey, target: compareTarget.version, version: turn }],
-      success: [{ put: { key: turnKey, value: Buffer.from(String(revision)) } }],
-      failure: [{ range: { key: turnKey } }],
-    };
-    const response = await client.call(methods.txn, request, { repeatable: false });
-    const now = response.header?.revision ?? 0;
-    if (!response.succeeded) {
-      last = { turn: response.responses[0]?.range?.kvs[0]?.version ?? 0, revision: now };
-      return;
-    }
-    last = { turn: turn + 1, revision: now };
-    if (revision > 0) await store.compact(revision);
-  }
-
-  function tick(): void {
-    round ??= compact()
-      .catch((error: unknown) => {
-        logger.warn('cannot compact etcd', { error: String(error) });
-      })
-      .finally(() => {
-        round = undefined;
-      });
-  }
-
-  const timer: Timer = clock.every(intervalMs, tick);
-  return { stop: () => timer.stop(), idle: async () => round };
+  return startRounds({
+    ...options,
+    what: 'etcd',
+    first: 'after an interval',
+    async compact() {
+      const { turn, revision } = last;
+      const request = {
+        compare: [{ key: turnKey, target: compareTarget.version, version: turn }],
+        success: [{ put: { key: turnKey, value: Buffer.from(String(revision)) } }],
+        failure: [{ range: { key: turnKey } }],
+      };
+      const response = await client.call(methods.txn, request, { repeatable: false });
+      const now = response.header?.revision ?? 0;
+      if (!response.succeeded) {
+        last = { turn: response.responses[0]?.range?.kvs[0]?.version ?? 0, revision: now };
+        return;
+      }
+      last = { turn: turn + 1, revision: now };
+      if (revision > 0) await store.compact(revision);
+    },
+  });
 }

@@ -1,5 +1,5 @@
 import { ApiError } from '@wheelhouse/client';
-import { isObject, type JsonObject, member } from '@wheelhouse/machinery';
+import { hostInUrl, isObject, type JsonObject, member } from '@wheelhouse/machinery';
 import { listAt, nameOf, namespaceOf, objectAt, textAt, textsAt, valueAt } from '../objects.ts';
 import { selectorText } from '../rollout/workloads.ts';
 import { annotationLines, labelLines, metadataLines } from './metadata.ts';
@@ -317,9 +317,7 @@ function endpointsText(slices: readonly JsonObject[], name: string): string {
     if (ports.length === 0) return ready;
     return ports
       .filter((port) => textAt(port, 'name') === name)
-      .flatMap((port) =>
-        ready.map((ip) => `${ip.includes(':') ? `[${ip}]` : ip}:${String(port['port'])}`),
-      );
+      .flatMap((port) => ready.map((ip) => `${hostInUrl(ip)}:${String(port['port'])}`));
   });
   const shown = addresses.slice(0, endpointsMax).join(',');
   const hidden = addresses.length - endpointsMax;

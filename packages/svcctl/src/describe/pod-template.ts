@@ -1,4 +1,10 @@
-import { compareText, isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery';
+import {
+  compareText,
+  hostInUrl,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+} from '@wheelhouse/machinery';
 import { amountRoundedUp, listAt, objectAt, textAt } from '../objects.ts';
 import { selectorText } from '../rollout/workloads.ts';
 import { withoutControls } from '../terminal.ts';
@@ -288,7 +294,7 @@ function probeText(probe: JsonObject): string {
 /** The URL of a probe, with Go's escapes in the path. */
 function urlText(probe: JsonObject): string {
   const host = textAt(probe, 'host');
-  const port = `${host.includes(':') ? `[${host}]` : host}:${String(probe['port'] ?? '')}`;
+  const port = `${hostInUrl(host)}:${String(probe['port'] ?? '')}`;
   const path = encodeURI(Buffer.from(textAt(probe, 'path')).toString()).replace(
     /[?#!*'()]/g,
     (mark) => `%${mark.charCodeAt(0).toString(16).toUpperCase()}`,

@@ -1,5 +1,5 @@
 import { ApiError } from '@wheelhouse/client';
-import type { JsonObject } from '@wheelhouse/machinery';
+import { asError, type JsonObject } from '@wheelhouse/machinery';
 import { dryRunOf, dryRunSuffix } from '../apply/writes.ts';
 import { isNotFound } from '../deletion.ts';
 import { CliError } from '../io.ts';
@@ -44,9 +44,6 @@ export async function removePods(
     outcome.status === 'rejected' ? [asError(outcome.reason)] : [],
   );
 }
-
-const asError = (reason: unknown): Error =>
-  reason instanceof Error ? reason : new Error(String(reason));
 
 function deleteOptions(session: Session): JsonObject {
   const seconds = session.flags.integer('grace-period') ?? -1;

@@ -4,7 +4,7 @@ import http from 'node:http';
 import path from 'node:path';
 import { pipeline } from 'node:stream';
 import type { HttpClient } from '@wheelhouse/client';
-import { errorText } from '@wheelhouse/machinery';
+import { errorText, piecesWithin } from '@wheelhouse/machinery';
 import { RE2JS } from 're2js';
 import { describeError } from '../errors.ts';
 import { CliError } from '../io.ts';
@@ -275,12 +275,8 @@ function contentLength(headers: http.IncomingHttpHeaders): OutgoingHttpHeaders {
 }
 
 async function readBody(request: IncomingMessage): Promise<Buffer | undefined | 'too large'> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > bodyBytesMax) return 'too large';
-    chunks.push(chunk);
-  }
-  return bytes === 0 ? undefined : Buffer.concat(chunks);
+  const pieces = await piecesWithin(request as AsyncIterable<Buffer>, bodyBytesMax);
+  if (pieces === undefined) return 'too large';
+  const body = Buffer.concat(pieces);
+  return body.length === 0 ? undefined : body;
 }

@@ -1,4 +1,4 @@
-import { type PolicyRule, piecesOf } from '@wheelhouse/kinds';
+import { compactRules, type PolicyRule, piecesOf } from '@wheelhouse/kinds';
 import { withGroup } from '../objects.ts';
 
 /** Column headings for `ruleRows`. */
@@ -11,28 +11,11 @@ export const ruleHeads: readonly string[] = [
 
 /** Returns the permissions of rules, one row per resource or path, in kubectl's order. */
 export function ruleRows(rules: readonly PolicyRule[]): string[][] {
-  return mergeVerbs(rules.flatMap(piecesOf))
+  return compactRules(rules.flatMap(piecesOf))
+    .map((rule) => ({ ...rule, verbs: [...new Set(rule.verbs)] }))
     .map((rule) => ({ rule, key: sortKey(rule) }))
     .sort((left, right) => (left.key < right.key ? -1 : Number(left.key > right.key)))
     .map(({ rule }) => rowOf(rule));
-}
-
-/**
- * Merges pieces that differ only in their verbs. Like kubectl, keeps pieces with paths separate.
- */
-function mergeVerbs(pieces: readonly PolicyRule[]): PolicyRule[] {
-  const others: PolicyRule[] = [];
-  const merged = new Map<string, PolicyRule>();
-  for (const piece of pieces) {
-    if (piece.nonResourceURLs.length > 0) {
-      others.push(piece);
-      continue;
-    }
-    const key = JSON.stringify([piece.apiGroups, piece.resources, piece.resourceNames]);
-    const verbs = [...(merged.get(key)?.verbs ?? []), ...piece.verbs];
-    merged.set(key, { ...piece, verbs: [...new Set(verbs)] });
-  }
-  return [...others, ...merged.values()];
 }
 
 const listText = (values: readonly string[]): string => `[${values.join(' ')}]`;

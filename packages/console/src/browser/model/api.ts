@@ -7,6 +7,7 @@ import {
 import { ApiFailure, failureOf, Unreachable } from './failure.ts';
 import { printJson } from './json.ts';
 import type { BytesReader, Fetch, FetchResponse } from './ports.ts';
+import { formatQuery } from './query.ts';
 
 /** Maximum length of a line. A longer one ends the stream, which bounds memory. */
 const lineCharactersMax = 64 * 1024 * 1024;
@@ -137,7 +138,7 @@ async function fetchResponse(options: ApiOptions, request: ApiRequest): Promise<
   const text = typeof body === 'object' ? printJson(body, '') : body;
   let response: FetchResponse;
   try {
-    response = await options.fetch(`${options.base}${path}${formatQuery(request.query)}`, {
+    response = await options.fetch(`${options.base}${path}${formatQuery(request.query ?? {})}`, {
       method,
       headers,
       ...(body === undefined ? {} : { body: text }),
@@ -211,14 +212,6 @@ function tryParseJson(text: string): JsonValue | undefined {
   } catch {
     return undefined;
   }
-}
-
-function formatQuery(query: ApiRequest['query'] = {}): string {
-  const parameters = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined && value !== '') parameters.set(name, String(value));
-  }
-  return parameters.size === 0 ? '' : `?${parameters.toString()}`;
 }
 
 /** Splits `Warning` headers, which a browser joins: `299 - "one", 299 - "two"`. */

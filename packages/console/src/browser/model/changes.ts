@@ -3,6 +3,7 @@ import {
   type JsonObject,
   type JsonValue,
   jsonEqual,
+  member,
   setMember,
 } from '@wheelhouse/machinery/browser';
 import { printJson } from './json.ts';
@@ -59,7 +60,7 @@ export function changesBetween(
   if (isObject(before) && isObject(after)) {
     const names = new Set([...Object.keys(before), ...Object.keys(after)]);
     return [...names].flatMap((name) =>
-      changesBetween(memberOf(before, name), memberOf(after, name), [...path, name]),
+      changesBetween(member(before, name), member(after, name), [...path, name]),
     );
   }
   if (Array.isArray(before) && Array.isArray(after)) {
@@ -155,7 +156,7 @@ function withChange(
   const object: JsonObject = isObject(value) ? value : {};
   const name = String(step);
   if (rest.length === 0 && after === undefined) delete object[name];
-  else setMember(object, name, withChange(memberOf(object, name) ?? null, rest, after));
+  else setMember(object, name, withChange(member(object, name) ?? null, rest, after));
   return object;
 }
 
@@ -171,10 +172,6 @@ function inOrder(items: readonly JsonValue[], names: JsonValue | undefined): Jso
 function indexOfNamed(items: readonly JsonValue[], name: string): number {
   const index = items.findIndex((item) => isObject(item) && item.name === name);
   return index < 0 ? items.length : index;
-}
-
-function memberOf(object: JsonObject, name: string): JsonValue | undefined {
-  return Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
 function byName(items: readonly JsonValue[]): Map<string, JsonValue> | undefined {

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, type JsonValue } from '@wheelhouse/machinery/browser';
+import { isObject, type JsonObject, type JsonValue, member } from '@wheelhouse/machinery/browser';
 
 /** One cause of a rejected write, and its field. */
 export interface FailureCause {
@@ -73,25 +73,25 @@ export function failureOf(
 
 /** The value of a string member; empty for other types. */
 export function textOf(object: JsonObject, name: string): string {
-  const value = Object.hasOwn(object, name) ? object[name] : undefined;
+  const value = member(object, name);
   return typeof value === 'string' ? value : '';
 }
 
 /** The value of an object member; an empty object for other types. */
 export function objectOf(object: JsonObject, name: string): JsonObject {
-  const value = Object.hasOwn(object, name) ? object[name] : undefined;
+  const value = member(object, name);
   return isObject(value) ? value : {};
 }
 
 /** The objects in a list member. */
 export function objectsOf(object: JsonObject, name: string): JsonObject[] {
-  const value = Object.hasOwn(object, name) ? object[name] : undefined;
+  const value = member(object, name);
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
 
 /** The strings in a list member. */
 export function textsOf(object: JsonObject, name: string): string[] {
-  const value = Object.hasOwn(object, name) ? object[name] : undefined;
+  const value = member(object, name);
   return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
 }
 

@@ -1,4 +1,5 @@
 import type { Discovered, Kind, ObjectName } from './kinds.ts';
+import { formatQuery } from './query.ts';
 
 /** A page of the console, encoded in `location.hash`. */
 export type Route =
@@ -105,11 +106,6 @@ export function routeOf(hash: string): Route {
 function resourcePath({ group, version, resource }: ResourceRoute): string {
   const named = group === '' ? coreGroup : group;
   return [named, version, resource].map(encodeURIComponent).join('/');
-}
-
-function formatQuery(members: Record<string, string>): string {
-  const parameters = Object.entries(members).filter(([, value]) => value !== '');
-  return parameters.length === 0 ? '' : `?${new URLSearchParams(parameters).toString()}`;
 }
 
 function decodeSegment(segment: string): string {

@@ -4,6 +4,7 @@ import {
   appendAll,
   channelProtocols,
   errorText,
+  hostInUrl,
   type JsonObject,
   listen,
   listenEach,
@@ -249,8 +250,7 @@ async function openPorts(
       servers.push(server);
       // Use the same port number for all addresses.
       forward = { ...forward, local: port };
-      const shown = net.isIPv6(host) ? `[${host}]` : host;
-      io.out(`Forwarding from ${shown}:${port} -> ${forward.remote}\n`);
+      io.out(`Forwarding from ${hostInUrl(host)}:${port} -> ${forward.remote}\n`);
     });
     if (failures.length < hosts.length) continue;
     isComplete = false;
