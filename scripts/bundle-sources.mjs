@@ -1,5 +1,6 @@
 // Bundles a program that runs from the sources of this repository into one file, which takes less
 // time than translating each source when the program loads it.
+import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -47,5 +48,17 @@ export async function bundleSources({ entry, outfile, plugins = [] }) {
     banner: {
       js: "import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);",
     },
+  });
+}
+
+/** Runs a bundle with this process's arguments, and passes on its exit code. */
+export function runBundle(path) {
+  const child = spawn(process.execPath, [path, ...process.argv.slice(2)], {
+    cwd: root,
+    stdio: 'inherit',
+  });
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
+  child.on('exit', (code) => {
+    process.exitCode = code ?? 1;
   });
 }

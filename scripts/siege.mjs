@@ -1,9 +1,8 @@
 // `npm run siege`: attacks servers in seeded, bounded ways. `npm run siege -- --help` lists the
 // parts.
-import { spawn } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { bundleSources } from './bundle-sources.mjs';
+import { bundleSources, runBundle } from './bundle-sources.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 
@@ -36,14 +35,7 @@ export async function bundleSiege(outfile) {
 async function main() {
   const outfile = join(root, 'node_modules', '.cache', 'siege.mjs');
   await bundleSiege(outfile);
-  const child = spawn(process.execPath, [outfile, ...process.argv.slice(2)], {
-    cwd: root,
-    stdio: 'inherit',
-  });
-  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
-  child.on('exit', (code) => {
-    process.exitCode = code ?? 1;
-  });
+  runBundle(outfile);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await main();

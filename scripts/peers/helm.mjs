@@ -1,11 +1,11 @@
 // Runs the same session of helm commands against both servers, with the controllers and played
 // kubelets that `--wait` and hooks depend on, and compares what helm prints and stores.
-import { execFile, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { haveControllers, startControllers } from './controllers.mjs';
 import { playNodes } from './played-nodes.mjs';
-import { call, onBoth, programPath } from './servers.mjs';
+import { call, onBoth, programPath, runProgram } from './servers.mjs';
 import { compareSession, ordered, plain, sessionLines, wordsOf } from './sessions.mjs';
 
 const chart = join(dirname(fileURLToPath(import.meta.url)), 'chart');
@@ -19,12 +19,7 @@ function runHelm(args, { home }) {
     HELM_CONFIG_HOME: home,
     HELM_DATA_HOME: home,
   };
-  const options = { env, timeout: 180_000, maxBuffer: 64 * 1024 * 1024 };
-  return new Promise((resolve) => {
-    const child = execFile(helm, args, options, (_error, stdout, stderr) =>
-      resolve({ status: child.exitCode, stdout, stderr }),
-    );
-  });
+  return runProgram(helm, args, { env, timeout: 180_000 });
 }
 
 async function runCommand(line, { server, home }) {

@@ -19,7 +19,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { storedResult, writeResult } from './results.mjs';
-import { freePort, pause, programPath, startProgram } from './servers.mjs';
+import { pause, programPath, startEtcd } from './servers.mjs';
 
 const folder = dirname(fileURLToPath(import.meta.url));
 const root = join(folder, '..', '..');
@@ -179,21 +179,10 @@ function outcomes(output) {
 }
 
 async function startStore(to) {
-  const [port, peerPort] = [await freePort(), await freePort()];
-  const url = `http://127.0.0.1:${port}`;
-  const peerUrl = `http://127.0.0.1:${peerPort}`;
-  const args = [
-    `--data-dir=${mkdtempSync(join(to, 'etcd-'))}`,
-    `--listen-client-urls=${url}`,
-    `--advertise-client-urls=${url}`,
-    `--listen-peer-urls=${peerUrl}`,
-    `--initial-advertise-peer-urls=${peerUrl}`,
-    `--initial-cluster=default=${peerUrl}`,
-    '--unsafe-no-fsync',
-  ];
-  const program = startProgram({ command: etcd, args, log: join(to, 'etcd.log') });
+  const directory = mkdtempSync(join(to, 'etcd-'));
+  const started = await startEtcd({ directory, etcd, flags: ['--unsafe-no-fsync'] });
   await pause(1000);
-  return { url, program };
+  return started;
 }
 
 function runBinary(binary, { name, to, url, args, log }) {

@@ -1,9 +1,8 @@
 // Runs a session of a client library, a program of libraries/, against both servers and compares
 // what it prints, step by step. The argument names the library.
-import { execFile } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { onBoth, programPath } from './servers.mjs';
+import { onBoth, programPath, runProgram } from './servers.mjs';
 import { compareSession, plain } from './sessions.mjs';
 
 const folder = join(dirname(fileURLToPath(import.meta.url)), 'libraries');
@@ -33,18 +32,8 @@ const libraries = {
   },
 };
 
-function run(command, args, env = {}) {
-  const options = {
-    env: { ...process.env, ...env },
-    timeout: 300_000,
-    maxBuffer: 256 * 1024 * 1024,
-  };
-  return new Promise((resolve) => {
-    const child = execFile(command, args, options, (_error, stdout, stderr) =>
-      resolve({ status: child.exitCode, stdout, stderr }),
-    );
-  });
-}
+const run = (command, args, env = {}) =>
+  runProgram(command, args, { env: { ...process.env, ...env }, timeout: 300_000 });
 
 async function play(server, { command, args }) {
   const { status, stdout, stderr } = await run(command, args, { KUBECONFIG: server.kubeconfig });

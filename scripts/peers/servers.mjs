@@ -1,6 +1,6 @@
 // Starts Wheelhouse and the reference with the same flags and credentials, so that a program can
 // run against one and then the other.
-import { execFileSync, spawn } from 'node:child_process';
+import { execFile, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { createServer } from 'node:net';
@@ -46,6 +46,16 @@ export function freePort() {
       const { port } = server.address();
       server.close(() => resolve(port));
     });
+  });
+}
+
+/** Runs a program while this process continues; resolves with its exit code and its output. */
+export function runProgram(command, args, options) {
+  const limits = { maxBuffer: 256 * 1024 * 1024, ...options };
+  return new Promise((resolve) => {
+    const child = execFile(command, args, limits, (_error, stdout, stderr) =>
+      resolve({ status: child.exitCode, stdout, stderr }),
+    );
   });
 }
 
@@ -222,7 +232,7 @@ async function startServer({ name, flags, start }) {
 }
 
 /** Starts etcd in `directory`; resolves with the program and its client URL. */
-export async function startEtcd({ directory, etcd }) {
+export async function startEtcd({ directory, etcd, flags = [] }) {
   const [port, peerPort] = [await freePort(), await freePort()];
   const url = `http://127.0.0.1:${port}`;
   const peerUrl = `http://127.0.0.1:${peerPort}`;
@@ -233,6 +243,7 @@ export async function startEtcd({ directory, etcd }) {
     `--listen-peer-urls=${peerUrl}`,
     `--initial-advertise-peer-urls=${peerUrl}`,
     `--initial-cluster=default=${peerUrl}`,
+    ...flags,
   ];
   const log = join(directory, 'etcd.log');
   return { url, program: startProgram({ command: etcd, args, log }) };
