@@ -6,7 +6,6 @@ import {
   type ServerHttp2Session,
 } from 'node:http2';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
@@ -15,6 +14,7 @@ import { ensureServingCertificates } from '@wheelhouse/server/testing';
 import { beforeEach, expect, test } from 'vitest';
 import { untilEnd } from '../support/cleanup.ts';
 import { configMap, eventually, freshNamespace } from '../support/harness.ts';
+import { listenLocally } from '../support/local-server.ts';
 import { withServer } from '../support/with-server.ts';
 import { configMapRule } from './admission-service.ts';
 
@@ -70,8 +70,7 @@ async function startService(protocol: 'http1' | 'http2'): Promise<Service> {
   };
   server.on('secureConnection', (socket) => service.connections.push(socket));
   server.on('session', (session) => service.sessions.push(session));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listenLocally(server);
   return Object.assign(service, { url: `https://127.0.0.1:${port}` });
 }
 

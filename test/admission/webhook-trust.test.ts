@@ -1,4 +1,5 @@
 import https from 'node:https';
+import { pemText } from '@wheelhouse/codec';
 import type { SelfSubjectReview } from '@wheelhouse/kinds/types/authentication/v1';
 import { issueCertificate } from '@wheelhouse/server/testing';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -11,7 +12,6 @@ import {
   keyOf,
   nameOf,
   organization,
-  pemOf,
 } from '../authentication/forged-certificates.ts';
 import {
   conversionBy,
@@ -21,6 +21,7 @@ import {
 import { sample } from '../operations/metric-samples.ts';
 import { untilEnd } from '../support/cleanup.ts';
 import { configMap, freshNamespace, type ResponseOf } from '../support/harness.ts';
+import { listenLocally } from '../support/local-server.ts';
 import { startWebhookService } from '../support/webhook-service.ts';
 import { withServer } from '../support/with-server.ts';
 import { hooksOf, startAdmissionService } from './admission-service.ts';
@@ -122,10 +123,8 @@ test('ADM-2: a certificate that names its host only in the common name is refuse
   const [notBefore, notAfter] = [Date.now() - 60_000, Date.now() + 3_600_000];
   const pair = issueCertificate({ commonName: 'localhost', usage: 'server', notBefore, notAfter });
   const service = https.createServer({ cert: pair.certificatePem, key: pair.keyPem });
-  await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
+  const port = await listenLocally(service);
   try {
-    const address = service.address();
-    const port = typeof address === 'object' ? address?.port : undefined;
     const caBundle = Buffer.from(pair.certificatePem).toString('base64');
     const clientConfig = { url: `https://localhost:${port}/v`, caBundle };
     await hooked('validating', { path: '/v', clientConfig });
@@ -163,7 +162,7 @@ describe('a certificate with the name of its issuer, as those of Knative’s web
     let calls = 0;
     const service = https.createServer(
       {
-        cert: pemOf('CERTIFICATE', leaf),
+        cert: pemText('CERTIFICATE', leaf),
         key: keyOf('serving').export({ type: 'pkcs8', format: 'pem' }),
       },
       (request, response) => {
@@ -178,11 +177,9 @@ describe('a certificate with the name of its issuer, as those of Knative’s web
         });
       },
     );
-    await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
+    const port = await listenLocally(service);
     try {
-      const address = service.address();
-      const port = typeof address === 'object' ? address?.port : undefined;
-      const caBundle = Buffer.from(pemOf('CERTIFICATE', root)).toString('base64');
+      const caBundle = Buffer.from(pemText('CERTIFICATE', root)).toString('base64');
       const clientConfig = { url: `https://${host}:${port}/v`, caBundle };
       await hooked('validating', { path: '/v', clientConfig });
       const before = calls;

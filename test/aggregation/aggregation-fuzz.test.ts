@@ -1,6 +1,5 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import https from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import tls from 'node:tls';
@@ -8,6 +7,7 @@ import { randomOf, systemClock } from '@wheelhouse/machinery';
 import { ensureServingCertificates } from '@wheelhouse/server/testing';
 import { expect, test } from 'vitest';
 import { adminToken, startTestServer } from '../support/harness.ts';
+import { listenLocally } from '../support/local-server.ts';
 import { handOver, leadHere } from './extension-server.ts';
 
 const group = 'metrics.example.com';
@@ -61,11 +61,10 @@ test('ADM-4: every request ends, regardless of the aggregated server’s answer'
       if (!isOurs && next(2) === 0) socket.end();
     });
   });
-  await new Promise<void>((resolve) => hostile.listen(0, '127.0.0.1', resolve));
+  const port = await listenLocally(hostile);
   const server = await startTestServer({ limits: { requestTimeoutMs: 300 } });
   try {
     await leadHere(server, 'ext');
-    const { port } = hostile.address() as AddressInfo;
     const caBundle = Buffer.from(made.caPem).toString('base64');
     await handOver(server, { port, caBundle }, { group });
     isHostile = true;

@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import https from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
@@ -16,6 +15,7 @@ import {
   type ResponseOf,
   type TestServer,
 } from '../support/harness.ts';
+import { listenLocally, trackConnections } from '../support/local-server.ts';
 import { withServer } from '../support/with-server.ts';
 
 /** The group of APIServices in the tests' dialect. */
@@ -97,7 +97,6 @@ export async function startExtensionServer(
     hosts: names.map((name) => `${name}.default.svc`),
     clock: systemClock,
   });
-  const sockets = new Set<TLSSocket>();
   const got: Got[] = [];
   let shown: ExtensionServer['shown'] = {};
   const server = https.createServer(
@@ -126,19 +125,15 @@ export async function startExtensionServer(
     socket.on('error', () => {});
     extension.upgrade(request, socket, head);
   });
-  server.on('secureConnection', (socket) => {
-    sockets.add(socket);
-    socket.on('error', () => {});
-    socket.on('close', () => sockets.delete(socket));
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const connections = trackConnections(server, ['secureConnection']);
+  const port = await listenLocally(server);
   const extension: ExtensionServer = {
-    port: (server.address() as AddressInfo).port,
+    port,
     caBundle: Buffer.from(certificates.caPem).toString('base64'),
     leafBundle: Buffer.from(leafOf(certificates.certificatePem)).toString('base64'),
     got,
     get connections() {
-      return sockets.size;
+      return connections.count;
     },
     get shown() {
       return shown;
@@ -151,8 +146,7 @@ export async function startExtensionServer(
       extension.answer = () => false;
     },
     async stop() {
-      for (const socket of sockets) socket.destroy();
-      await new Promise((resolve) => server.close(resolve));
+      await connections.stop();
       rmSync(directory, { recursive: true, force: true });
     },
   };

@@ -1,14 +1,8 @@
 import { rmSync, writeFileSync } from 'node:fs';
-import type { SelfSubjectReview } from '@wheelhouse/kinds/types/authentication/v1';
 import { readOptions } from '@wheelhouse/server/testing';
 import { describe, expect, test } from 'vitest';
 import { temporaryFile, untilEnd } from '../support/cleanup.ts';
-import {
-  eventually,
-  type ResponseOf,
-  startTestServer,
-  type TestServer,
-} from '../support/harness.ts';
+import { eventually, startTestServer, type TestServer } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import { withServer } from '../support/with-server.ts';
 import {
@@ -18,8 +12,8 @@ import {
   signingPair,
   startProvider,
 } from './oidc-provider.ts';
+import { userOfToken, whoAmI } from './who-am-i.ts';
 
-const group = 'authentication.svc.io';
 const authenticated = 'system:authenticated';
 
 type Part = Record<string, unknown>;
@@ -84,24 +78,11 @@ async function start(content: Part | string, flags: readonly string[] = []): Pro
   return { server, path, lines, write };
 }
 
-const whoAmI = (server: TestServer, token: string | undefined) =>
-  server.post<ResponseOf<SelfSubjectReview>>(
-    `/apis/${group}/v1/selfsubjectreviews`,
-    { apiVersion: `${group}/v1`, kind: 'SelfSubjectReview' },
-    { token },
-  );
-
 const statusOf = async ({ server }: Pick<Started, 'server'>, token: string) =>
   (await whoAmI(server, token)).status;
 
 /** The user of a token, once the server has found the provider. */
-async function userOf({ server }: Pick<Started, 'server'>, token: string) {
-  const answer = await eventually(async () => {
-    const got = await whoAmI(server, token);
-    return got.status === 201 ? got : undefined;
-  }, 'the token to be accepted');
-  return answer.body.status.userInfo;
-}
+const userOf = ({ server }: Pick<Started, 'server'>, token: string) => userOfToken(server, token);
 
 /** Starts with a single authenticator, and waits until it has discovered its provider. */
 async function startWith(change: Parameters<typeof authenticator>[0], good: Part = {}) {

@@ -6,6 +6,7 @@ import {
   onlyPemBlock,
   parseCertificate,
   pemBytes,
+  pemText,
   readRequest,
   type Subject,
 } from '@wheelhouse/codec';
@@ -19,7 +20,6 @@ import {
   forgeRequest,
   nameOf,
   organization,
-  pemOf,
 } from './forged-certificates.ts';
 import { mutatedDer, mutatedPem } from './mutated-certificates.ts';
 
@@ -156,7 +156,7 @@ test('TRUST-5: OpenSSL reads the same subject in every accepted certificate', {
 
 test('TRUST-5: OpenSSL picks the same block of every accepted PEM text', { timeout }, async () => {
   const type = 'CERTIFICATE REQUEST';
-  const [pem = '', donor = ''] = names.map((name) => pemOf(type, forgeRequest({ name })));
+  const [pem = '', donor = ''] = names.map((name) => pemText(type, forgeRequest({ name })));
   await compare({
     kind: 'req',
     form: 'PEM',

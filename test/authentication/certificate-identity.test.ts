@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import http2 from 'node:http2';
 import https from 'node:https';
 import { text } from 'node:stream/consumers';
+import { pemText } from '@wheelhouse/codec';
 import type { SelfSubjectReview } from '@wheelhouse/kinds/types/authentication/v1';
 import type { StatusCause } from '@wheelhouse/kinds/types/meta/v1';
 import { describe, expect, test } from 'vitest';
@@ -16,7 +17,6 @@ import {
   forgeRequest,
   nameOf,
   organization,
-  pemOf,
 } from './forged-certificates.ts';
 
 const requests = '/apis/certificates.svc.io/v1/certificatesigningrequests';
@@ -93,7 +93,7 @@ describe('TRUST-5: a subject has one reading', () => {
     const marked = `\ufeff${masters}`;
     for (const attribute of [group(marked), group(utf16(marked), 0x1e)]) {
       const name = nameOf(person, attribute);
-      const asked = await ask(pemOf(requestType, forgeRequest({ name })));
+      const asked = await ask(pemText(requestType, forgeRequest({ name })));
       expect(asked.status, asked.text).toBe(201);
       expect((await getAs(name, '/api/v1/secrets')).status).toBe(403);
       const { groups } = await whoIs(name);
@@ -111,7 +111,7 @@ describe('TRUST-5: a subject has one reading', () => {
     'TRUST-5: a certificate that authenticates as system:masters cannot be requested (%s)',
     async (_, groups) => {
       const name = nameOf(person, ...groups);
-      const asked = await ask(pemOf(requestType, forgeRequest({ name })));
+      const asked = await ask(pemText(requestType, forgeRequest({ name })));
       expect(asked.status, asked.text).toBe(403);
       expect((await getAs(name, '/api/v1/secrets')).status).toBe(200);
     },
@@ -132,7 +132,7 @@ describe('TRUST-5: a subject has one reading', () => {
     ['a padded identifier', nameOf(person, { type: '5504800a', value: masters })],
     ['two common names', nameOf(person, { type: commonName, value: 'system:admin' })],
   ])('TRUST-5: a subject with %s is refused everywhere', async (_, name) => {
-    const asked = await ask(pemOf(requestType, forgeRequest({ name })));
+    const asked = await ask(pemText(requestType, forgeRequest({ name })));
     expect(asked.status, asked.text).toBe(422);
     expect(asked.body.details.causes[0].field).toBe('spec.request');
     const answer = await getAs(name, '/api/v1/secrets').catch((error: unknown) => error);
@@ -145,9 +145,9 @@ describe('TRUST-5: a subject has one reading', () => {
 
 describe('TRUST-5: a certificate request is one block in one encoding', () => {
   const named = (value: string) =>
-    pemOf(requestType, forgeRequest({ name: nameOf({ type: commonName, value }) }));
+    pemText(requestType, forgeRequest({ name: nameOf({ type: commonName, value }) }));
   const honest = named('honest');
-  const evil = pemOf(requestType, forgeRequest({ name: nameOf(person, group(masters)) }));
+  const evil = pemText(requestType, forgeRequest({ name: nameOf(person, group(masters)) }));
   const raw = forgeRequest({ name: nameOf(person) });
   const flat = (content: Buffer) =>
     `-----BEGIN ${requestType}-----\n${content.toString('base64')}\n-----END ${requestType}-----\n`;
@@ -159,8 +159,8 @@ describe('TRUST-5: a certificate request is one block in one encoding', () => {
   test.each<[string, string]>([
     ['two blocks', honest + evil],
     ['two blocks, the other way', evil + honest],
-    ['a block of another type before', `${pemOf('CERTIFICATE', raw)}${honest}`],
-    ['a block of another type behind', `${honest}${pemOf('CERTIFICATE', raw)}`],
+    ['a block of another type before', `${pemText('CERTIFICATE', raw)}${honest}`],
+    ['a block of another type behind', `${honest}${pemText('CERTIFICATE', raw)}`],
     ['a block inside', honest.replace('\n', `\n${evil}`)],
     ['the beginning of another', `${honest}-----BEGIN ${requestType}-----\n`],
     ['the end of another', `-----END ${requestType}-----\n${honest}`],
@@ -196,7 +196,7 @@ describe('TRUST-5: a certificate request is one block in one encoding', () => {
 });
 
 describe('TRUST-5: a certificate issued in the authority’s name by another key', () => {
-  const cert = pemOf(
+  const cert = pemText(
     'CERTIFICATE',
     forgeCertificate({
       subject: nameOf(person, group(masters)),
@@ -239,7 +239,7 @@ describe('AUTHN-2: an authority without basic constraints', () => {
   }): Promise<number | undefined> {
     const { name } = authority;
     const self = { subject: name, issuer: name, key: 'authority', signer: 'authority' };
-    const root = pemOf('CERTIFICATE', forgeCertificate({ ...self, version: options.root }));
+    const root = pemText('CERTIFICATE', forgeCertificate({ ...self, version: options.root }));
     const clientCaFile = temporaryFile('versioned.crt', root);
     const { url } = await withServer({ authentication: { clientCaFile, anonymous: false } });
     const isDirect = options.intermediate === undefined;
@@ -259,7 +259,7 @@ describe('AUTHN-2: an authority without basic constraints', () => {
             version: options.intermediate,
           }),
         ];
-    const cert = [leaf, ...between].map((der) => pemOf('CERTIFICATE', der)).join('');
+    const cert = [leaf, ...between].map((der) => pemText('CERTIFICATE', der)).join('');
     const { key } = authority.issue(nameOf(person));
     const sent = https.get(new URL('/api', url), {
       cert,

@@ -1,5 +1,5 @@
 import { createPublicKey } from 'node:crypto';
-import { DerError, parseCertificate } from '@wheelhouse/codec';
+import { DerError, parseCertificate, pemText } from '@wheelhouse/codec';
 import { describe, expect, test } from 'vitest';
 import { withServer } from '../support/with-server.ts';
 import {
@@ -12,7 +12,6 @@ import {
   forgeRequest,
   keyOf,
   nameOf,
-  pemOf,
 } from './forged-certificates.ts';
 
 /**
@@ -27,7 +26,7 @@ let count = 0;
 
 function ask(request: Buffer) {
   count += 1;
-  const pem = pemOf('CERTIFICATE REQUEST', request);
+  const pem = pemText('CERTIFICATE REQUEST', request);
   return server.post('/apis/certificates.svc.io/v1/certificatesigningrequests', {
     metadata: { name: `asked-${count}` },
     spec: {

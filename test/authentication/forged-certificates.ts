@@ -1,4 +1,5 @@
 import { createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { pemText } from '@wheelhouse/codec';
 
 /** Encodes one element of DER with arbitrary content. */
 export function der(tag: number, ...parts: readonly Buffer[]): Buffer {
@@ -129,12 +130,6 @@ export const authorityExtension = extensionOf(
   'critical',
 );
 
-/** Encodes PEM with lines of 64 characters. */
-export function pemOf(type: string, content: Buffer): string {
-  const lines = content.toString('base64').match(/.{1,64}/g) ?? [];
-  return `-----BEGIN ${type}-----\n${lines.join('\n')}\n-----END ${type}-----\n`;
-}
-
 /** A test authority, and the certificates that it issues to clients. */
 export const authority = {
   name: nameOf({ type: commonName, value: 'test authority' }),
@@ -142,7 +137,7 @@ export const authority = {
     const { name } = authority;
     const extensions = [authorityExtension];
     const self = { subject: name, issuer: name, key: 'authority', signer: 'authority', extensions };
-    return pemOf('CERTIFICATE', forgeCertificate(self));
+    return pemText('CERTIFICATE', forgeCertificate(self));
   },
   /** A client certificate for a name of arbitrary bytes, and its key, in PEM. */
   issue(subject: Buffer, digest?: Digest): { readonly cert: string; readonly key: string } {
@@ -150,7 +145,7 @@ export const authority = {
     const roles = { key: 'client', signer: 'authority' };
     const made = forgeCertificate({ subject, issuer, ...roles, ...(digest && { digest }) });
     const key = keyOf('client').export({ type: 'pkcs8', format: 'pem' }).toString();
-    return { cert: pemOf('CERTIFICATE', made), key };
+    return { cert: pemText('CERTIFICATE', made), key };
   },
 };
 
@@ -169,8 +164,11 @@ export function forgeNamesake(): {
   const extensions = [extensionOf('551d11', der(0x30, ...names))];
   const root = forgeCertificate({ ...self, extensions: [authorityExtension] });
   return {
-    caPem: pemOf('CERTIFICATE', root),
-    certificatePem: pemOf('CERTIFICATE', forgeCertificate({ ...self, key: 'served', extensions })),
+    caPem: pemText('CERTIFICATE', root),
+    certificatePem: pemText(
+      'CERTIFICATE',
+      forgeCertificate({ ...self, key: 'served', extensions }),
+    ),
     keyPem: keyOf('served').export({ type: 'pkcs8', format: 'pem' }).toString(),
   };
 }

@@ -1,12 +1,10 @@
-import type { SelfSubjectReview } from '@wheelhouse/kinds/types/authentication/v1';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { temporaryFile, untilEnd } from '../support/cleanup.ts';
-import { eventually, type ResponseOf } from '../support/harness.ts';
+import { eventually } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import { withServer } from '../support/with-server.ts';
 import { clientId, inSeconds, signingPair, startProvider } from './oidc-provider.ts';
-
-const group = 'authentication.svc.io';
+import { whoAmI } from './who-am-i.ts';
 
 /** The answer of the source of the groups, and the credential that it received. */
 let answer: () => Promise<string>;
@@ -62,13 +60,6 @@ beforeEach(() => {
   answer = () => provider.token({ groups: ['a', 'b'] });
 });
 
-const whoAmI = (token: string) =>
-  server.post<ResponseOf<SelfSubjectReview>>(
-    `/apis/${group}/v1/selfsubjectreviews`,
-    { apiVersion: `${group}/v1`, kind: 'SelfSubjectReview' },
-    { token },
-  );
-
 /** A new token that names the source for its groups. */
 const pointing = (claims: Record<string, unknown> = {}) =>
   provider.token({
@@ -81,14 +72,14 @@ const pointing = (claims: Record<string, unknown> = {}) =>
 
 async function groupsOf(claims?: Record<string, unknown>): Promise<string[]> {
   const got = await eventually(async () => {
-    const reply = await whoAmI(await pointing(claims));
+    const reply = await whoAmI(server, await pointing(claims));
     return reply.status === 201 ? reply : undefined;
   }, 'the token to be accepted');
   return got.body.status.userInfo.groups;
 }
 
 const statusOf = async (claims?: Record<string, unknown>) =>
-  (await whoAmI(await pointing(claims))).status;
+  (await whoAmI(server, await pointing(claims))).status;
 
 describe('AUTHN-7: distributed group claims', () => {
   test('AUTHN-7: are fetched with their access token and prefixed', async () => {
@@ -119,7 +110,7 @@ describe('AUTHN-7: distributed group claims', () => {
     await groupsOf();
     asked = [];
     const token = await pointing();
-    const all = await Promise.all(Array.from({ length: 10 }, () => whoAmI(token)));
+    const all = await Promise.all(Array.from({ length: 10 }, () => whoAmI(server, token)));
     expect(all.map((reply) => reply.status)).toEqual(all.map(() => 201));
     expect(asked.length).toBe(1);
   });

@@ -12,6 +12,7 @@ import { eventually } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import { withServer } from '../support/with-server.ts';
 import { clientId, signingPair, startProvider } from './oidc-provider.ts';
+import { whoAmI } from './who-am-i.ts';
 
 const seed = Number(process.env['SEED'] ?? Math.floor(systemClock.now()) % 1_000_000);
 const rounds = Number(process.env['FUZZ_ROUNDS'] ?? 600);
@@ -53,13 +54,6 @@ const server = await withServer({
   authentication: { configFile: { path: file, anonymousFlag: 'absent' } },
 });
 
-const whoAmI = (token: string) =>
-  server.post(
-    `/apis/${group}/v1/selfsubjectreviews`,
-    { apiVersion: `${group}/v1`, kind: 'SelfSubjectReview' },
-    { token },
-  );
-
 /** Sends a token to an endpoint where its text may be arbitrary. */
 async function isReviewed(token: string): Promise<boolean> {
   const body = { apiVersion: `${group}/v1`, kind: 'TokenReview', spec: { token } };
@@ -77,7 +71,7 @@ const encode = (part: unknown) =>
 
 test('AUTHN-7: no forged token is accepted', async () => {
   const good = await provider.token({ sub: 'jane' });
-  await eventually(async () => (await whoAmI(good)).status === 201);
+  await eventually(async () => (await whoAmI(server, good)).status === 201);
   const [head = '', body = '', signature = ''] = good.split('.');
   const [pair] = provider.keys;
   const publicKey = await importJWK(pair!.publicJwk, 'RS256', { extractable: true });
@@ -130,18 +124,18 @@ test('AUTHN-7: no forged token is accepted', async () => {
   for (const [index, token] of forged.entries()) {
     // A token that is too long for a header ends the stream.
     if (token.length < headerMax) {
-      expect((await whoAmI(token)).status, `forged token ${index}`).toBe(401);
+      expect((await whoAmI(server, token)).status, `forged token ${index}`).toBe(401);
     }
     expect(await isReviewed(token), `forged token ${index}`).toBe(false);
   }
-  expect((await whoAmI(good)).status).toBe(201);
+  expect((await whoAmI(server, good)).status).toBe(201);
 }, 60_000);
 
 test(`AUTHN-7: no token changed by chance (seed ${seed}) is let in, nor stops the server`, async () => {
   const random = randomOf(seed);
   const below = (limit: number) => Math.floor(random() * limit);
   const good = await provider.token({ sub: 'jane', groups: ['a'] });
-  await eventually(async () => (await whoAmI(good)).status === 201);
+  await eventually(async () => (await whoAmI(server, good)).status === 201);
   const letters = 'ABCZabcz019-_.';
   const mutate = (token: string): string => {
     const at = below(token.length);
@@ -167,11 +161,11 @@ test(`AUTHN-7: no token changed by chance (seed ${seed}) is let in, nor stops th
     if (token === good) continue;
     const where = `seed ${seed}, round ${round}: ${token}`;
     // An empty token is no credential.
-    if (token !== '') expect((await whoAmI(token)).status, where).toBe(401);
+    if (token !== '') expect((await whoAmI(server, token)).status, where).toBe(401);
     const anything = token.replaceAll(/[AZ]/g, () => String.fromCodePoint(below(0xd7ff)));
     if (anything !== good) expect(await isReviewed(anything), where).toBe(false);
   }
-  expect((await whoAmI(good)).status).toBe(201);
+  expect((await whoAmI(server, good)).status).toBe(201);
   // Slow providers are logged, which is no failure of the server.
   const own = failures.filter((line) => !line.startsWith('oidc authenticator:'));
   expect(own).toEqual([]);

@@ -1,9 +1,8 @@
-import type { SelfSubjectReview } from '@wheelhouse/kinds/types/authentication/v1';
 import type { Logger } from '@wheelhouse/machinery';
 import { readOptions } from '@wheelhouse/server/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { temporaryFile, untilEnd } from '../support/cleanup.ts';
-import { eventually, type ResponseOf, type TestServer } from '../support/harness.ts';
+import { eventually, type TestServer } from '../support/harness.ts';
 import { type QuickClock, quickClock } from '../support/quick-clock.ts';
 import { withServer } from '../support/with-server.ts';
 import { forgeNamesake } from './forged-certificates.ts';
@@ -15,6 +14,7 @@ import {
   signingPair,
   startProvider,
 } from './oidc-provider.ts';
+import { userOfToken, whoAmI } from './who-am-i.ts';
 
 const group = 'authentication.svc.io';
 
@@ -49,22 +49,6 @@ function start(
   });
 }
 
-const whoAmI = (server: TestServer, token: string) =>
-  server.post<ResponseOf<SelfSubjectReview>>(
-    `/apis/${group}/v1/selfsubjectreviews`,
-    { apiVersion: `${group}/v1`, kind: 'SelfSubjectReview' },
-    { token },
-  );
-
-/** The user of a token, once the server has found the provider. */
-async function userOf(server: TestServer, token: string) {
-  const answer = await eventually(async () => {
-    const got = await whoAmI(server, token);
-    return got.status === 201 ? got : undefined;
-  }, 'the token to be accepted');
-  return answer.body.status.userInfo;
-}
-
 /** Starts a server that has found the provider. */
 async function startReady(...flags: string[]): Promise<TestServer> {
   const server = await start(flags);
@@ -73,7 +57,7 @@ async function startReady(...flags: string[]): Promise<TestServer> {
 }
 
 async function ready(server: TestServer): Promise<void> {
-  await userOf(server, await provider.token(everything));
+  await userOfToken(server, await provider.token(everything));
 }
 
 /** Claims that satisfy every server of these tests. */
@@ -88,7 +72,7 @@ describe('AUTHN-7: the user', () => {
   test('AUTHN-7: is the issuer and sub, without groups, by default', async () => {
     const server = await start();
     const token = await provider.token({ sub: 'jane', groups: ['a'], jti: 'token-1' });
-    expect(await userOf(server, token)).toEqual({
+    expect(await userOfToken(server, token)).toEqual({
       username: `${provider.url}#jane`,
       groups: [authenticated],
       extra: { [`${group}/credential-id`]: ['JTI=token-1'] },
@@ -100,15 +84,15 @@ describe('AUTHN-7: the user', () => {
   test('AUTHN-7: may be the issuer and another claim', async () => {
     const server = await start(['--oidc-username-claim=name']);
     const token = await provider.token({ sub: 'x', name: 'Jane' });
-    expect((await userOf(server, token)).username).toBe(`${provider.url}#Jane`);
+    expect((await userOfToken(server, token)).username).toBe(`${provider.url}#Jane`);
   });
 
   test('AUTHN-7: may be an email address, unless it is unverified', async () => {
     const server = await start(['--oidc-username-claim=email']);
     const email = 'jane@example.com';
-    expect((await userOf(server, await provider.token({ email }))).username).toBe(email);
+    expect((await userOfToken(server, await provider.token({ email }))).username).toBe(email);
     const verified = await provider.token({ email, email_verified: true });
-    expect((await userOf(server, verified)).username).toBe(email);
+    expect((await userOfToken(server, verified)).username).toBe(email);
     for (const email_verified of [false, 'true', 1, null]) {
       const token = await provider.token({ email, email_verified });
       expect(await statusOf(server, token), String(email_verified)).toBe(401);
@@ -120,7 +104,9 @@ describe('AUTHN-7: the user', () => {
     ['corp:', 'corp:jane'],
   ])('AUTHN-7: has the prefix %s', async (prefix, username) => {
     const server = await start([`--oidc-username-prefix=${prefix}`]);
-    expect((await userOf(server, await provider.token({ sub: 'jane' }))).username).toBe(username);
+    expect((await userOfToken(server, await provider.token({ sub: 'jane' }))).username).toBe(
+      username,
+    );
   });
 
   test('AUTHN-7: must have a name', async () => {
@@ -131,7 +117,7 @@ describe('AUTHN-7: the user', () => {
   test('AUTHN-7: has the groups of a claim, each prefixed', async () => {
     const server = await start(['--oidc-groups-claim=roles', '--oidc-groups-prefix=corp:']);
     const groupsOf = async (roles: unknown) =>
-      (await userOf(server, await provider.token({ sub: 'x', roles }))).groups;
+      (await userOfToken(server, await provider.token({ sub: 'x', roles }))).groups;
     expect(await groupsOf(['a', 'b'])).toEqual(['corp:a', 'corp:b', authenticated]);
     expect(await groupsOf('one')).toEqual(['corp:one', authenticated]);
     expect(await groupsOf([])).toEqual([authenticated]);
@@ -142,7 +128,7 @@ describe('AUTHN-7: the user', () => {
     }
     const plain = await start(['--oidc-groups-claim=roles']);
     const token = await provider.token({ sub: 'x', roles: ['a'] });
-    expect((await userOf(plain, token)).groups).toEqual(['a', authenticated]);
+    expect((await userOfToken(plain, token)).groups).toEqual(['a', authenticated]);
   });
 
   test('AUTHN-7: needs every required claim', async () => {
@@ -240,8 +226,8 @@ describe('AUTHN-7: a token', () => {
     ];
     for (const by of pairs) {
       const token = await several.token({ sub: 'x' }, { by });
-      expect((await userOf(byList, token)).username).toBe(`${several.url}#x`);
-      if (by.algorithm === 'RS256') await userOf(byDefault, token);
+      expect((await userOfToken(byList, token)).username).toBe(`${several.url}#x`);
+      if (by.algorithm === 'RS256') await userOfToken(byDefault, token);
       else expect(await statusOf(byDefault, token), by.algorithm).toBe(401);
     }
   });
@@ -321,7 +307,7 @@ describe('AUTHN-7: a provider', () => {
     expect(await statusOf(server, token)).toBe(401);
     expect((await server.get('/readyz')).status).toBe(200);
     const back = await startProvider({ port: Number(port), keys, certificateOf: gone });
-    expect((await userOf(server, token)).username).toBe(`${gone.url}#x`);
+    expect((await userOfToken(server, token)).username).toBe(`${gone.url}#x`);
     await back.stop();
     const later = await gone.token({ sub: 'later', exp: inSeconds(3000) });
     expect(await statusOf(server, later)).toBe(201);
@@ -379,7 +365,7 @@ describe('AUTHN-7: a provider', () => {
 test('AUTHN-7: a file of the provider’s own certificate trusts it, without its authority', async () => {
   const leaf = temporaryFile('leaf.crt', provider.leafPem);
   const server = await start([], { from: { url: provider.url, caFile: leaf } });
-  expect((await userOf(server, await provider.token({ sub: 'x' }))).groups).toEqual([
+  expect((await userOfToken(server, await provider.token({ sub: 'x' }))).groups).toEqual([
     authenticated,
   ]);
 });
@@ -389,7 +375,7 @@ test('AUTHN-7: is verified with the system’s authorities unless a file is give
   process.env['SSL_CERT_FILE'] = ca;
   try {
     const server = await start([], { from: { url: provider.url, caFile: '' } });
-    expect((await userOf(server, await provider.token({ sub: 'x' }))).groups).toEqual([
+    expect((await userOfToken(server, await provider.token({ sub: 'x' }))).groups).toEqual([
       authenticated,
     ]);
   } finally {
@@ -403,7 +389,9 @@ test('AUTHN-7, TRUST-5: a provider’s certificate with the name of its issuer i
   const named = await untilEnd(startProvider({ certificateOf: { certificate } }));
   const file = temporaryFile('ca.crt', certificate.caPem);
   const server = await start([], { from: { url: named.url, caFile: file } });
-  expect((await userOf(server, await named.token({ sub: 'x' }))).groups).toEqual([authenticated]);
+  expect((await userOfToken(server, await named.token({ sub: 'x' }))).groups).toEqual([
+    authenticated,
+  ]);
   const otherFile = temporaryFile('ca.crt', provider.caPem);
   const lines: string[] = [];
   const from = { url: named.url, caFile: otherFile };
@@ -425,7 +413,7 @@ test('AUTHN-7: neither tokens nor claims are logged', async () => {
     await provider.token({ sub: 'x', groups: [{ a: 'marked-claim' }], ...marked }),
     await provider.token({ ...marked }),
   ];
-  await userOf(server, tokens[0]!);
+  await userOfToken(server, tokens[0]!);
   for (const token of tokens) await whoAmI(server, token);
   const log = lines.join('\n');
   expect(log).toContain('a credential was refused');

@@ -88,3 +88,17 @@ export async function mustCreate(
   const answer = await server.post(path, object);
   if (answer.status !== 201) throw new Error(`POST ${path}: ${answer.status} ${answer.text}`);
 }
+
+/** Creates a ClusterRole with rules, and binds it to subjects in the whole cluster. */
+export async function grantRules(
+  server: Pick<TestServer, 'post'>,
+  name: string,
+  {
+    rules,
+    subjects,
+  }: { readonly rules: readonly object[]; readonly subjects: (string | object)[] },
+): Promise<void> {
+  await mustCreate(server, `${rbacPath}/clusterroles`, roleOf('ClusterRole', name, { rules }));
+  const binding = bindingOf('ClusterRoleBinding', name, { role: name, subjects });
+  await mustCreate(server, `${rbacPath}/clusterrolebindings`, binding);
+}

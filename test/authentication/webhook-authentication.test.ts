@@ -7,12 +7,13 @@ import { readOptions } from '@wheelhouse/server/testing';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { sample } from '../operations/metric-samples.ts';
 import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
-import { startTestServer, type TestServer } from '../support/harness.ts';
+import { startTestServer } from '../support/harness.ts';
 import { startKubelet } from '../support/kubelet.ts';
 import { onceWithin } from '../support/once-within.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import { startWebhookService } from '../support/webhook-service.ts';
 import { withServer } from '../support/with-server.ts';
+import { whoAmI } from './who-am-i.ts';
 
 const audience = 'https://our.example';
 const group = 'authentication.svc.io';
@@ -58,13 +59,6 @@ beforeEach(() => {
   service.received.length = 0;
   service.answer = () => review(isAmy);
 });
-
-const whoAmI = (server: TestServer, token: string) =>
-  server.post(
-    `/apis/${group}/v1/selfsubjectreviews`,
-    { apiVersion: `${group}/v1`, kind: 'SelfSubjectReview' },
-    { token },
-  );
 
 describe('AUTHN-9: a token', () => {
   test('AUTHN-9: is sent in a TokenReview, byte for byte as by kube-apiserver', async () => {

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import {
   as,
   bindingOf,
+  grantRules,
   mustCreate,
   rbacGroup,
   rbacPath,
@@ -29,11 +30,8 @@ async function settles(user: string, path: string, status: number): Promise<void
   );
 }
 
-async function cluster(name: string, rules: object[], subjects: (string | object)[]) {
-  await mustCreate(server, `${rbacPath}/clusterroles`, roleOf('ClusterRole', name, { rules }));
-  const binding = bindingOf('ClusterRoleBinding', name, { role: name, subjects });
-  await mustCreate(server, `${rbacPath}/clusterrolebindings`, binding);
-}
+const cluster = (name: string, rules: object[], subjects: (string | object)[]) =>
+  grantRules(server, name, { rules, subjects });
 
 async function namespaced(
   name: string,

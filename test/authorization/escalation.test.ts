@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import {
   as,
   bindingOf,
+  grantRules,
   mustCreate,
   rbacGroup,
   rbacPath,
@@ -58,11 +59,8 @@ beforeAll(async () => {
 const roles_ = () => `${rbacPath}/namespaces/${namespace}/roles`;
 const bindings_ = () => `${rbacPath}/namespaces/${namespace}/rolebindings`;
 
-async function grant(name: string, rules: object[], subjects: string[]): Promise<void> {
-  await mustCreate(server, `${rbacPath}/clusterroles`, roleOf('ClusterRole', name, { rules }));
-  const binding = bindingOf('ClusterRoleBinding', name, { role: name, subjects });
-  await mustCreate(server, `${rbacPath}/clusterrolebindings`, binding);
-}
+const grant = (name: string, rules: object[], subjects: string[]) =>
+  grantRules(server, name, { rules, subjects });
 
 const notHeld = (name: string, verbs: string) =>
   `roles.${rbacGroup} "${name}" is forbidden: user "writer" (groups=["system:authenticated"]) ` +

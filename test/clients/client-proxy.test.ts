@@ -1,5 +1,4 @@
 import https from 'node:https';
-import tls from 'node:tls';
 import {
   type ApiClient,
   type ClientConfig,
@@ -11,6 +10,7 @@ import { ensureCa, issueCertificate } from '@wheelhouse/server/testing';
 import { afterEach, expect, test } from 'vitest';
 import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
 import { adminToken, configMap } from '../support/harness.ts';
+import { servedCertificate } from '../support/local-server.ts';
 import { startTunnelProxy } from '../support/tunnel-proxy.ts';
 import { withServer } from '../support/with-server.ts';
 
@@ -18,19 +18,6 @@ let client: ApiClient | undefined;
 
 const server = await withServer();
 afterEach(() => client?.close());
-
-/** The certificate in PEM that a port on loopback serves. */
-function servedCertificate(port: number): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const socket = tls.connect({ host: '127.0.0.1', port, rejectUnauthorized: false }, () => {
-      const certificate = socket.getPeerX509Certificate();
-      socket.destroy();
-      if (certificate === undefined) reject(new Error('no certificate is served'));
-      else resolve(certificate.toString());
-    });
-    socket.on('error', reject);
-  });
-}
 
 function clientOf(change: Partial<ClientConfig>): ApiClient {
   client = createApiClient({
@@ -58,7 +45,7 @@ test('a proxy-url tunnels TLS from the client to the server', async () => {
 });
 
 test('a server is trusted by its own certificate, without its authority', async () => {
-  const caPem = await servedCertificate(Number(new URL(server.url).port));
+  const caPem = (await servedCertificate(Number(new URL(server.url).port))).toString();
   expect(server.server.caPem).not.toContain(caPem);
   expect(await clientOf({ caPem }).get('/version')).toHaveProperty('gitVersion');
 });

@@ -2,13 +2,12 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { get } from 'node:https';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connect } from 'node:tls';
 import { issueCertificate } from '@wheelhouse/server/testing';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../support/harness.ts';
+import { freePort, servedCertificate } from '../support/local-server.ts';
 import { buildPrograms, type Programs, run } from '../support/program.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'wheelhouse-assets-'));
@@ -33,27 +32,6 @@ afterAll(() => {
 function certificate(commonName: string, usage: 'ca' | 'server' | 'client', more: object = {}) {
   const validity = { notBefore: Date.now() - dayMs, notAfter: Date.now() + dayMs };
   return issueCertificate({ commonName, usage, ...validity, ...more });
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const probe = createServer();
-    probe.listen(0, '127.0.0.1', () => {
-      const { port } = probe.address() as { port: number };
-      probe.close(() => resolve(port));
-    });
-  });
-}
-
-/** The certificate that a server presents, in DER. */
-function servedCertificate(port: number): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false }, () => {
-      resolve(socket.getPeerCertificate().raw);
-      socket.destroy();
-    });
-    socket.on('error', reject);
-  });
 }
 
 /** Starts one of the written programs in a directory where it must not leave files. */
@@ -159,7 +137,9 @@ test('PLANE-1: envtest’s programs start this server with envtest’s flags', a
   expect(kubectl.output()).toContain('namespace/made-by-kubectl');
   expect(readdirSync(apiServer.cwd)).toEqual([]);
   expect(existsSync(etcdData)).toBe(true);
-  expect(await servedCertificate(port)).toEqual(new X509Certificate(serving.certificatePem).raw);
+  expect((await servedCertificate(port)).raw).toEqual(
+    new X509Certificate(serving.certificatePem).raw,
+  );
   apiServer.child.kill('SIGTERM');
   expect(await apiServer.exited).toBe(0);
   etcd.child.kill('SIGTERM');

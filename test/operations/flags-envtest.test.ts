@@ -1,10 +1,10 @@
 import { X509Certificate } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { connect as connectTls } from 'node:tls';
 import type { ComponentStatusList } from '@wheelhouse/kinds/types/core/v1';
 import { issueCertificate } from '@wheelhouse/server/testing';
 import { expect, test } from 'vitest';
+import { servedCertificate } from '../support/local-server.ts';
 import { flagRuns } from './flags-run.ts';
 
 const { path, refuses, run, start, startIn } = await flagRuns();
@@ -28,18 +28,6 @@ function suppliedDirectory(name: string) {
   return { directory, certificatePem, files };
 }
 
-function servedAt(port: number): Promise<X509Certificate> {
-  return new Promise((resolve, reject) => {
-    const socket = connectTls({ host: '127.0.0.1', port, rejectUnauthorized: false }, () => {
-      const certificate = socket.getPeerX509Certificate();
-      socket.destroy();
-      if (certificate === undefined) reject(new Error('no certificate is served'));
-      else resolve(certificate);
-    });
-    socket.on('error', reject);
-  });
-}
-
 test('PLANE-1: the pair in --cert-dir is served and never changed', async () => {
   const { directory, certificatePem, files } = suppliedDirectory('supplied');
   const before = files();
@@ -53,7 +41,7 @@ test('PLANE-1: the pair in --cert-dir is served and never changed', async () => 
     '--disable-admission-plugins=ServiceAccount',
     '--controllers=api-server',
   );
-  expect((await servedAt(port)).fingerprint256).toBe(
+  expect((await servedCertificate(port)).fingerprint256).toBe(
     new X509Certificate(certificatePem).fingerprint256,
   );
   expect(files()).toEqual(before);
@@ -64,7 +52,7 @@ test('PLANE-1: the pair in --cert-dir is served and never changed', async () => 
 
 test('PLANE-1: a generated certificate is valid for the server’s Service', async () => {
   const { port } = await start('--dialect=kubernetes', '--service-cluster-ip-range=10.9.0.0/24');
-  const certificate = new X509Certificate((await servedAt(port)).raw);
+  const certificate = new X509Certificate((await servedCertificate(port)).raw);
   for (const name of ['localhost', 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc']) {
     expect(certificate.checkHost(name), name).toBe(name);
   }
@@ -84,7 +72,7 @@ test('PLANE-1: --cert-dir is unused next to --tls-cert-file', async () => {
     `--tls-private-key-file=${path('other.key')}`,
   ];
   const { port } = await start(`--cert-dir=${directory}`, ...pair);
-  expect((await servedAt(port)).subject).toBe('CN=other');
+  expect((await servedCertificate(port)).subject).toBe('CN=other');
   expect(files()).toEqual(before);
 });
 

@@ -2,7 +2,8 @@ import http2 from 'node:http2';
 import https from 'node:https';
 import { describe, expect, test } from 'vitest';
 import { atEnd } from '../support/cleanup.ts';
-import { configMap, connect, eventually } from '../support/harness.ts';
+import { connect, eventually } from '../support/harness.ts';
+import { pausedCreate } from '../support/paused-create.ts';
 import { flagRuns } from './flags-run.ts';
 
 const { start, refuses } = await flagRuns();
@@ -147,31 +148,10 @@ describe('flags about answers', () => {
 });
 
 describe('shutdown by flags', () => {
-  /** A create whose body is sent only when the test requests it. */
-  function pausedCreate(url: string, token: string) {
-    const session = http2.connect(url, { rejectUnauthorized: false });
-    session.on('error', () => {});
-    atEnd(() => session.destroy());
-    const stream = session.request({
-      ':method': 'POST',
-      ':path': configMaps,
-      authorization: `Bearer ${token}`,
-      'content-type': 'application/json',
-    });
-    const body = JSON.stringify(configMap('in-flight'));
-    stream.write(body.slice(0, 10));
-    const status = new Promise<number>((resolve, reject) => {
-      stream.on('response', (headers) => resolve(Number(headers[':status'])));
-      stream.on('error', reject);
-    });
-    stream.resume();
-    return { status, finish: () => stream.end(body.slice(10)) };
-  }
-
   test('HEALTH-3: --shutdown-send-retry-after answers 429 while others finish', async () => {
     const { server, get, watch, as } = await start('--shutdown-send-retry-after');
     const watching = await watch(`${configMaps}?watch=true`, as);
-    const paused = pausedCreate(server.url, server.token);
+    const paused = pausedCreate(server, 'in-flight');
     await eventually(async () => {
       const { text } = await get('/metrics', as);
       return /apiserver_current_inflight_requests\{request_kind="mutating"\} [1-9]/.test(text);

@@ -1,19 +1,17 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
 import { exceptions } from './house-rules-exceptions.ts';
 import { originChecks } from './origin-checks.ts';
+import { filesUnder, root } from './repository.ts';
 import { undocumentedExports } from './undocumented-exports.ts';
 
 /**
  * Style rules that people cannot be expected to check by hand. Messages say what to do instead.
  * Remaining violations are listed in house-rules-exceptions.ts; that list may only shrink.
  */
-
-const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 
 const linesMax = 700;
 const functionLinesMax = 70;
@@ -33,15 +31,6 @@ interface ParsedSource extends Source {
   readonly tree: ts.SourceFile;
   /** All nodes of the tree, each before its children. */
   readonly nodes: readonly ts.Node[];
-}
-
-function filesUnder(folder: string, names = /\.tsx?$/): string[] {
-  return readdirSync(join(root, folder)).flatMap((name) => {
-    const path = join(folder, name);
-    if (name === 'node_modules' || name === 'dist') return [];
-    if (statSync(join(root, path)).isDirectory()) return filesUnder(path, names);
-    return names.test(path) ? [path] : [];
-  });
 }
 
 function readSource(path: string): Source {

@@ -1,12 +1,10 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
+import { filesUnder, root } from './repository.ts';
 
 /** Which packages and server folders may import each other. */
-
-const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 
 /** Each package depends only on packages above it. */
 const packages = [
@@ -67,15 +65,6 @@ interface Import {
   readonly specifier: string;
 }
 
-function filesUnder(folder: string): string[] {
-  return readdirSync(join(root, folder)).flatMap((name) => {
-    const path = `${folder}/${name}`;
-    if (name === 'node_modules' || name === 'dist') return [];
-    if (statSync(join(root, path)).isDirectory()) return filesUnder(path);
-    return /\.tsx?$/.test(path) ? [path] : [];
-  });
-}
-
 const isTest = (path: string): boolean =>
   /(\.(test|fuzz|bench|fixture)|suite|testing)\.ts$/.test(path) || !path.startsWith('packages/');
 
@@ -85,7 +74,9 @@ function importsOf(path: string): Import[] {
   return importedFiles.map(({ fileName }) => ({ from: path, specifier: fileName }));
 }
 
-const imports = ['packages', 'test', 'bench'].flatMap(filesUnder).flatMap(importsOf);
+const imports = ['packages', 'test', 'bench']
+  .flatMap((folder) => filesUnder(folder))
+  .flatMap(importsOf);
 const ofCode = imports.filter(({ from }) => !isTest(from));
 
 const packageOf = (path: string): string | undefined => /^packages\/([^/]+)\//.exec(path)?.[1];

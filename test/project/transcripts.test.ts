@@ -8,11 +8,11 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freePort } from '../support/local-server.ts';
 import { buildPrograms, type Programs } from '../support/program.ts';
 import { isAsShown, type PageStep, stepsOf, Transcript } from './transcript.ts';
 
@@ -32,16 +32,6 @@ afterAll(() => {
   programs?.remove();
   rmSync(folder, { recursive: true, force: true });
 });
-
-function freePort(): Promise<number> {
-  const server = createServer();
-  return new Promise((resolve) => {
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === 'object' ? (address?.port ?? 0) : 0));
-    });
-  });
-}
 
 /**
  * Prepares a folder like a clone, or like a project with the package, in which `npm` and `npx`

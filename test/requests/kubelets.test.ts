@@ -18,6 +18,7 @@ import {
   type TestServer,
 } from '../support/harness.ts';
 import { type PlayedKubelet, startKubelet } from '../support/kubelet.ts';
+import { listenLocally } from '../support/local-server.ts';
 import { skippingClock } from '../support/skipping-clock.ts';
 import { withServer } from '../support/with-server.ts';
 
@@ -401,8 +402,7 @@ describe('the connection to a node', () => {
   test('API-1: a kubelet that does not complete the handshake is reported', async () => {
     const silent = net.createServer((socket) => void sockets.push(socket));
     const sockets: net.Socket[] = [];
-    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
-    const { port } = silent.address() as net.AddressInfo;
+    const port = await listenLocally(silent);
     const clock = skippingClock();
     const server = await withPod({ clock, embedding: { connectionClock: systemClock } }, { port });
     const timeOut = async <T>(pending: Promise<T>): Promise<T> => {

@@ -1,7 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import https from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { deflateRawSync, deflateSync, gunzipSync, gzipSync, inflateRawSync } from 'node:zlib';
@@ -11,6 +10,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { temporaryFolder } from '../support/cleanup.ts';
 import { adminToken, startTestServer, type TestServer } from '../support/harness.ts';
 import { type PlayedKubelet, startKubelet } from '../support/kubelet.ts';
+import { listenLocally } from '../support/local-server.ts';
 
 const at = '/api/v1/namespaces/default';
 const directory = temporaryFolder();
@@ -46,8 +46,7 @@ beforeAll(async () => {
     socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n');
     socket.end(`${request.url} ${request.headers['x-forwarded-for']}`);
   });
-  await new Promise<void>((resolve) => backend.listen(0, '127.0.0.1', resolve));
-  port = (backend.address() as AddressInfo).port;
+  port = await listenLocally(backend);
   const connectTo = (host: string) => {
     hosts.push(host);
     return '127.0.0.1';

@@ -5,7 +5,8 @@ import { hasEtcd, startTestEtcd } from '@wheelhouse/store/testing';
 import { describe, expect, test } from 'vitest';
 import { atEnd, untilEnd } from '../support/cleanup.ts';
 import { configMap, connect, eventually } from '../support/harness.ts';
-import { buildPrograms, run, type ServerProcess, startProcess } from '../support/program.ts';
+import { pausedCreate } from '../support/paused-create.ts';
+import { buildPrograms, run, startProcess } from '../support/program.ts';
 import { startWebhookService } from '../support/webhook-service.ts';
 import { withServer } from '../support/with-server.ts';
 
@@ -20,28 +21,6 @@ async function start(...flags: string[]) {
 
 /** The server of the tests that neither stop nor damage it. */
 const common = await start();
-
-/** A create whose body is sent only when the test requests it. */
-function pausedCreate(server: ServerProcess, name: string) {
-  const session = http2.connect(server.url, { rejectUnauthorized: false });
-  session.on('error', () => {});
-  atEnd(() => session.destroy());
-  const stream = session.request({
-    ':method': 'POST',
-    ':path': '/api/v1/namespaces/default/configmaps',
-    authorization: `Bearer ${server.token}`,
-    'content-type': 'application/json',
-  });
-  const body = JSON.stringify(configMap(name));
-  stream.write(body.slice(0, 10));
-  const status = new Promise<number>((resolve, reject) => {
-    stream.on('response', (headers) => resolve(Number(headers[':status'])));
-    stream.on('error', reject);
-    stream.on('close', () => reject(new Error('closed without an answer')));
-  });
-  stream.resume();
-  return { status, finish: () => stream.end(body.slice(10)) };
-}
 
 describe.skipIf(!hasEtcd)('startup', () => {
   test('STORE-2: waits for an etcd that starts a little later', async () => {

@@ -1,4 +1,5 @@
 import https from 'node:https';
+import { pemText } from '@wheelhouse/codec';
 import {
   authority,
   authorityExtension,
@@ -9,7 +10,6 @@ import {
   forgeRequest,
   keyOf,
   nameOf,
-  pemOf,
 } from '../authentication/forged-certificates.ts';
 import type { PlainCase } from './growth-requests.ts';
 
@@ -42,7 +42,7 @@ function chainOfOneName(options: {
     extensions: [naming(alternatives)],
   });
   const above = Array.from({ length: authorities }, () => forgeCertificate(self));
-  return [leaf, ...above].map((certificate) => pemOf('CERTIFICATE', certificate)).join('');
+  return [leaf, ...above].map((certificate) => pemText('CERTIFICATE', certificate)).join('');
 }
 
 const chainCase = (
@@ -91,7 +91,7 @@ export const certificateCases: readonly PlainCase[] = [
       body: JSON.stringify({
         metadata: { name: 'growth' },
         spec: {
-          request: Buffer.from(pemOf('CERTIFICATE REQUEST', requestOfNames(count))).toString(
+          request: Buffer.from(pemText('CERTIFICATE REQUEST', requestOfNames(count))).toString(
             'base64',
           ),
           signerName: 'growth.io/signer',

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { text } from 'node:stream/consumers';
+import { pemText } from '@wheelhouse/codec';
 import type { TokenRequest } from '@wheelhouse/kinds/types/authentication/v1';
 import { type Random, randomOf } from '@wheelhouse/machinery';
 import {
@@ -12,7 +13,6 @@ import {
   keyOf,
   nameOf,
   organization,
-  pemOf,
 } from '../authentication/forged-certificates.ts';
 import {
   bindingOf,
@@ -128,7 +128,7 @@ function forged(name: Buffer): Credential['tls'] {
   const issuer = authority.name;
   const made = forgeCertificate({ subject: name, issuer, key: 'client', signer: 'forger' });
   const key = keyOf('client').export({ type: 'pkcs8', format: 'pem' }).toString();
-  return { cert: pemOf('CERTIFICATE', made), key };
+  return { cert: pemText('CERTIFICATE', made), key };
 }
 
 function credentialsOf(robot: string): readonly Credential[] {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { renameSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type JsonObject, silentLogger, systemClock } from '@wheelhouse/machinery';
 import { readFeatureGates, readOptions } from '@wheelhouse/server/testing';
@@ -18,6 +18,7 @@ import {
 } from '../support/harness.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import { withServer } from '../support/with-server.ts';
+import { writeEncryption } from './encryption-file.ts';
 import { onEtcd } from './etcd-config.ts';
 
 let directory: string;
@@ -39,14 +40,8 @@ const secret = (name: string, word = 'hidden-word') => ({
   stringData: { word },
 });
 
-function configFile(resources: JsonObject[], name = 'encryption.json'): string {
-  const path = join(directory, name);
-  const head = { apiVersion: 'apiserver.config.svc.io/v1', kind: 'EncryptionConfiguration' };
-  // A server that follows the file must never see an incomplete one.
-  writeFileSync(`${path}.new`, JSON.stringify({ ...head, resources }));
-  renameSync(`${path}.new`, path);
-  return path;
-}
+const configFile = (resources: JsonObject[], name = 'encryption.json'): string =>
+  writeEncryption(directory, resources, name);
 
 /** A server on the test's data, stopped at the end of the test at the latest. */
 function serverOf(

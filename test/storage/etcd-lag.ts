@@ -1,4 +1,5 @@
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
+import { listenLocally } from '../support/local-server.ts';
 
 const dataFrame = 0;
 const headersFrame = 1;
@@ -103,8 +104,7 @@ export async function startLaggingLine(etcd: { readonly url: string }): Promise<
       from.on('close', () => to.destroy());
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listenLocally(server);
   return {
     url: `http://127.0.0.1:${port}`,
     hold() {

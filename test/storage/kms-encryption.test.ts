@@ -1,4 +1,3 @@
-import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { silentLogger, systemClock } from '@wheelhouse/machinery';
 import { readFeatureGates } from '@wheelhouse/server/testing';
@@ -10,6 +9,7 @@ import { type ConfigChange, configMap, eventually, type TestServer } from '../su
 import { type KmsPlugin, startKmsPlugin } from '../support/kms-plugin.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import { withServer } from '../support/with-server.ts';
+import { writeEncryption } from './encryption-file.ts';
 import { onEtcd } from './etcd-config.ts';
 
 let directory: string;
@@ -33,14 +33,8 @@ const kms = (change: Kms = {}) => ({
 });
 const rule = (...providers: object[]) => [{ resources: ['secrets'], providers }];
 
-function configFile(resources: object, name = 'encryption.json'): string {
-  const path = join(directory, name);
-  const head = { apiVersion: 'apiserver.config.svc.io/v1', kind: 'EncryptionConfiguration' };
-  // A server that follows the file must never see an incomplete one.
-  writeFileSync(`${path}.new`, JSON.stringify({ ...head, resources }));
-  renameSync(`${path}.new`, path);
-  return path;
-}
+const configFile = (resources: object, name = 'encryption.json'): string =>
+  writeEncryption(directory, resources, name);
 
 /** A server on the test's data, stopped at the end of the test at the latest. */
 function serverOf(resources: object, change: ConfigChange = {}): Promise<TestServer> {

@@ -1,6 +1,6 @@
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { isObject, type JsonObject } from '@wheelhouse/machinery';
+import { listenLocally } from './local-server.ts';
 
 /** A request that the fake server received, for tests to inspect. */
 export interface ReceivedRequest {
@@ -74,8 +74,7 @@ export async function startFakeApi(): Promise<FakeApi> {
     response.writeHead(status, { 'content-type': 'application/json' });
     response.end(JSON.stringify(answer));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listenLocally(server);
   return {
     url: `http://127.0.0.1:${port}`,
     received,

@@ -1,13 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import https from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
-import type { TLSSocket } from 'node:tls';
 import { systemClock } from '@wheelhouse/machinery';
 import { ensureServingCertificates } from '@wheelhouse/server/testing';
+import { listenLocally, trackConnections } from './local-server.ts';
 
 /** A fake kubelet: a server over TLS on the loopback interface whose answers a test determines. */
 export interface PlayedKubelet {
@@ -31,7 +30,6 @@ export interface PlayedKubelet {
 export async function startKubelet(): Promise<PlayedKubelet> {
   const certDir = mkdtempSync(join(tmpdir(), 'wheelhouse-kubelet-'));
   const made = ensureServingCertificates({ certDir, hosts: ['127.0.0.1'], clock: systemClock });
-  const sockets = new Set<TLSSocket>();
   const requests: string[] = [];
   let headers: IncomingMessage['headers'] = {};
   let clientFingerprint = '';
@@ -45,11 +43,9 @@ export async function startKubelet(): Promise<PlayedKubelet> {
     requestCert: true,
     rejectUnauthorized: false,
   });
+  const connections = trackConnections(server, ['secureConnection']);
   server.on('secureConnection', (socket) => {
-    sockets.add(socket);
     clientFingerprint = socket.getPeerCertificate().fingerprint256 ?? '';
-    socket.on('error', () => {});
-    socket.on('close', () => sockets.delete(socket));
   });
   server.on('request', (request, response) => {
     record(request);
@@ -60,9 +56,9 @@ export async function startKubelet(): Promise<PlayedKubelet> {
     socket.on('error', () => {});
     kubelet.upgrade(request, socket, head);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const port = await listenLocally(server);
   const kubelet: PlayedKubelet = {
-    port: (server.address() as AddressInfo).port,
+    port,
     caPem: made.caPem,
     pair: made,
     requests,
@@ -75,8 +71,7 @@ export async function startKubelet(): Promise<PlayedKubelet> {
     answer: (_, response) => void response.end('a line\n'),
     upgrade: (_, socket) => void socket.destroy(),
     async stop() {
-      for (const socket of sockets) socket.destroy();
-      await new Promise((resolve) => server.close(resolve));
+      await connections.stop();
       rmSync(certDir, { recursive: true, force: true });
     },
   };

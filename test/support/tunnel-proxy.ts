@@ -1,5 +1,6 @@
 import http from 'node:http';
 import net from 'node:net';
+import { listenLocally } from './local-server.ts';
 
 /** An HTTP proxy on the loopback interface whose tunnels all lead to this machine. */
 export interface TunnelProxy {
@@ -36,9 +37,9 @@ export async function startTunnelProxy(
       to.destroy();
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const port = await listenLocally(server);
   return {
-    address: `127.0.0.1:${(server.address() as net.AddressInfo).port}`,
+    address: `127.0.0.1:${port}`,
     requests,
     async stop() {
       for (const tunnel of tunnels) tunnel.destroy();

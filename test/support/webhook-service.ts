@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import https from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { UserInfo } from '@wheelhouse/kinds/types/authentication/v1';
@@ -9,6 +8,7 @@ import type { GroupVersionKind, GroupVersionResource } from '@wheelhouse/kinds/t
 import { systemClock } from '@wheelhouse/machinery';
 import { ensureServingCertificates } from '@wheelhouse/server/testing';
 import type { ResponseBody } from './harness.ts';
+import { listenLocally, trackConnections } from './local-server.ts';
 import { rememberCertificates, reuseCertificates } from './shared-certificates.ts';
 
 /** The request of a review of admission or conversion. Every member may be absent. */
@@ -118,17 +118,9 @@ export async function startWebhookService(
       });
     },
   );
-  const sockets = new Set<Socket>();
-  const track = (socket: Socket) => {
-    sockets.add(socket);
-    socket.on('error', () => {});
-    socket.on('close', () => sockets.delete(socket));
-  };
   // A connection with an unfinished handshake would also delay the stop.
-  server.on('connection', track);
-  server.on('secureConnection', track);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const connections = trackConnections(server, ['connection', 'secureConnection']);
+  const url = `https://127.0.0.1:${await listenLocally(server)}`;
   const file = (name: string, text: string) => {
     const path = join(directory, name);
     writeFileSync(path, text);
@@ -162,8 +154,7 @@ export async function startWebhookService(
       return file(`kubeconfig-${count}`, JSON.stringify(body));
     },
     async stop() {
-      for (const socket of sockets) socket.destroy();
-      await new Promise((resolve) => server.close(resolve));
+      await connections.stop();
       rmSync(directory, { recursive: true, force: true });
     },
   };

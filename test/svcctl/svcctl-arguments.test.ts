@@ -1,9 +1,9 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { documents, printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
+import { listenLocally } from '../support/local-server.ts';
 import { svcctlOn } from './svcctl-run.ts';
 
 const map = (name: string, more: object = {}) => {
@@ -268,9 +268,8 @@ describe('CLIENT-1: arguments', () => {
       seen.push(request.headers.authorization);
       response.end(documents(map('secured')));
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const port = await listenLocally(server);
     onTestFinished(() => void server.close());
-    const { port } = server.address() as AddressInfo;
     await on.ctl(`create -f http://joe:p%40ss@127.0.0.1:${port}/x`);
     await on.ctl(`create -f http://joe:p%ff@127.0.0.1:${port}/x`);
     const expected = [Buffer.from('joe:p@ss'), Buffer.from('joe:p\xff', 'latin1')];

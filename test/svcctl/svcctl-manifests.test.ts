@@ -1,8 +1,8 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { dialectNames, systemClock } from '@wheelhouse/machinery';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { documents, printsLikeKubectl } from '../clients/compare-with-kubectl.ts';
+import { listenLocally } from '../support/local-server.ts';
 import { svcctlOn } from './svcctl-run.ts';
 
 const map = (name: string, data: object, metadata: object = {}) => ({
@@ -85,9 +85,9 @@ async function startFileServer(): Promise<{ readonly url: string; readonly paths
     else if (path === '/busy' && paths.length > 2) response.end(documents(map('three', {})));
     else response.writeHead(path === '/busy' ? 503 : 404).end();
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const port = await listenLocally(server);
   onTestFinished(() => void server.close());
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, paths };
+  return { url: `http://127.0.0.1:${port}`, paths };
 }
 
 describe('CLIENT-1: objects at URLs', () => {

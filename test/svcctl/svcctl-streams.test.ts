@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { untilEnd } from '../support/cleanup.ts';
 import { eventually } from '../support/harness.ts';
+import { listenLocally } from '../support/local-server.ts';
 import { withPlayedNode } from './played-node.ts';
 
 const pods = '/api/v1/namespaces/default/pods';
@@ -249,8 +249,7 @@ async function startEcho() {
     socket.on('error', () => {});
     socket.on('data', (bytes) => socket.write(`echo ${bytes}`));
   });
-  await new Promise<void>((resolve) => echo.listen(0, '127.0.0.1', resolve));
-  const { port } = echo.address() as AddressInfo;
+  const port = await listenLocally(echo);
   return { port, stop: () => new Promise((resolve) => echo.close(resolve)) };
 }
 

@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { listenLocally } from '../support/local-server.ts';
 import { withServer } from '../support/with-server.ts';
 import { type SvcctlHome, svcctlFor } from './svcctl-run.ts';
 
@@ -17,8 +17,7 @@ beforeAll(async () => {
     requestUrls.push(request.url ?? '');
     if (request.url?.startsWith('/quick') === true) response.end('quick');
   });
-  await new Promise<void>((resolve) => unresponsiveServer.listen(0, '127.0.0.1', resolve));
-  serverFlag = `--server=http://127.0.0.1:${(unresponsiveServer.address() as AddressInfo).port}`;
+  serverFlag = `--server=http://127.0.0.1:${await listenLocally(unresponsiveServer)}`;
 });
 beforeEach(() => {
   requestUrls = [];

@@ -12,6 +12,7 @@ import {
   selecting,
   type TestServer,
 } from '../support/harness.ts';
+import { listenLocally } from '../support/local-server.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import { withServer } from '../support/with-server.ts';
 import { svcctlFor } from './svcctl-run.ts';
@@ -183,8 +184,7 @@ test('CLIENT-1: responses that are cut off are reported', async () => {
     response.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' });
     response.write('{', () => response.destroy());
   });
-  await new Promise<void>((resolve) => api.listen(0, '127.0.0.1', resolve));
-  const flag = `--server=http://127.0.0.1:${(api.address() as AddressInfo).port}`;
+  const flag = `--server=http://127.0.0.1:${await listenLocally(api)}`;
   const lost = 'unexpected EOF\n';
   expect(await home.run(`get cm x ${flag}`)).toEqual({
     code: 1,
