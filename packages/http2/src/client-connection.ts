@@ -127,7 +127,7 @@ export class ClientConnection implements FrameSink, OutputOwner<ClientStream> {
       socket,
       { where: 'http2' },
       {
-        data: (chunk: Buffer) => this.#receive(chunk),
+        data: (chunk: Buffer) => this.#reader.read(chunk),
         end: () => socket.destroy(),
         error: (error: Error) => {
           this.#reason = error;
@@ -203,15 +203,6 @@ export class ClientConnection implements FrameSink, OutputOwner<ClientStream> {
     if (this.#nextId <= streamIdMax) return;
     this.#isRetired = true;
     this.#refuseWaiting();
-  }
-
-  #receive(chunk: Buffer): void {
-    if (this.closed) return;
-    try {
-      this.#reader.read(chunk);
-    } catch (error) {
-      this.#fail(error);
-    }
   }
 
   handleFrame(frame: Frame): void {
@@ -398,7 +389,7 @@ export class ClientConnection implements FrameSink, OutputOwner<ClientStream> {
     this.#socket.destroySoon();
   }
 
-  #fail(error: unknown): void {
+  fail(error: unknown): void {
     if (this.closed) return;
     this.closed = true;
     const isProtocolError = error instanceof ConnectionError;

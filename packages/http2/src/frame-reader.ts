@@ -22,12 +22,14 @@ export interface Frame {
 /** Receives frames. `closed` stops the reader within a chunk. */
 export interface FrameSink {
   handleFrame(frame: Frame): void;
+  /** Ends the connection because of its peer or of a fault. */
+  fail(error: unknown): void;
   readonly closed: boolean;
 }
 
 /**
- * Splits a peer's bytes into frames, without copying those within one chunk. Throws
- * ConnectionError for an invalid preface or an oversized frame.
+ * Splits a peer's bytes into frames, without copying those within one chunk. The sink fails with a
+ * ConnectionError for an invalid preface or an oversized frame, and with what its handler throws.
  */
 export class FrameReader {
   readonly #sink: FrameSink;
@@ -44,7 +46,17 @@ export class FrameReader {
     if (from === 'server') this.#prefaceBytes = preface.length;
   }
 
+  /** Reads a chunk unless the sink is closed. */
   read(chunk: Buffer): void {
+    if (this.#sink.closed) return;
+    try {
+      this.#split(chunk);
+    } catch (error) {
+      this.#sink.fail(error);
+    }
+  }
+
+  #split(chunk: Buffer): void {
     let at = this.#prefaceBytes < preface.length ? this.#skipPreface(chunk) : 0;
     if (this.#partialBytes > 0) at = this.#complete(chunk, at);
     while (chunk.length - at >= frameHeadBytes) {

@@ -127,7 +127,7 @@ export class Http2Connection
       socket,
       { where: 'http2' },
       {
-        data: this.#onData,
+        data: (chunk: Buffer) => this.#reader.read(chunk),
         // A client that has closed its side counts as disconnected, as in kube-apiserver.
         end: () => socket.destroy(),
         close: this.#onClose,
@@ -161,7 +161,7 @@ export class Http2Connection
   override expire(now: number): void {
     if (this.#block === undefined) return;
     if (now - this.#blockSince > this.#core.limits.headersTimeoutMs) {
-      this.#fail(
+      this.fail(
         new ConnectionError(errorCode.enhanceYourCalm, 'header block not complete in time'),
       );
     }
@@ -230,15 +230,6 @@ export class Http2Connection
   }
 
   // Frames from the client.
-
-  readonly #onData = (chunk: Buffer): void => {
-    if (this.closed) return;
-    try {
-      this.#reader.read(chunk);
-    } catch (error) {
-      this.#fail(error);
-    }
-  };
 
   handleFrame(frame: Frame): void {
     const { type } = frame;
@@ -535,7 +526,7 @@ export class Http2Connection
     this.#timer = this.#core.clock.after(closeTimeoutMs, () => this.socket.destroy());
   }
 
-  #fail(error: unknown): void {
+  fail(error: unknown): void {
     if (this.closed) return;
     this.closed = true;
     const isProtocolError = error instanceof ConnectionError;
