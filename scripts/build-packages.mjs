@@ -1,6 +1,7 @@
-// `npm run build:packages [name...]`: builds what `npm pack` puts into the tarballs of the
-// workspaces: each package's JavaScript and declarations in its `dist/`. The programs' bundle comes
-// from build.mjs. `--checked` states that the types of the sources have been checked.
+// `npm run build:packages -- [name...]`: builds what `npm pack` puts into the tarballs of the
+// workspaces: the JavaScript and declarations of all packages or of the named ones, in `dist/` of
+// each. The programs' bundle comes from build.mjs. `--checked` states that the types of the sources
+// have been checked.
 import { readdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -7,16 +7,16 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
-const given = process.argv.slice(2);
-const isGiven = (flag) => given.some((arg) => arg === flag || arg.startsWith(`${flag}=`));
+const args = process.argv.slice(2);
+const isSet = (flag) => args.some((arg) => arg === flag || arg.startsWith(`${flag}=`));
 const defaults = [
   `--data-dir=${join(root, 'wheelhouse-data')}`,
   '--authorization-mode=RBAC',
-].filter((flag) => !isGiven(flag.split('=', 1)[0]));
-const consoleIsOff = given.includes('--web-console=false');
+].filter((flag) => !isSet(flag.split('=', 1)[0]));
+const consoleIsOff = args.includes('--web-console=false');
 const server = spawn(
   process.execPath,
-  [join(root, 'bin', 'wheelhouse.js'), 'serve', ...defaults, ...given],
+  [join(root, 'bin', 'wheelhouse.js'), 'serve', ...defaults, ...args],
   { stdio: ['inherit', 'inherit', 'pipe'] },
 );
 

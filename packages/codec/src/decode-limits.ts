@@ -21,14 +21,14 @@ export class JsonError extends Error {
 export const bodyValuesMax = 60_000;
 
 /**
- * Maximum number of values in a YAML body, including keys. The library creates the nodes of a
- * document in one step, and takes about ten times as long for each as a JSON parser.
+ * Maximum number of values in a YAML body, including keys. The YAML library takes about ten times
+ * as long for each node as a JSON parser.
  */
 const yamlValuesMax = 30_000;
 
 /**
- * Maximum number of lines in a YAML body. The library finds the end of a text of many lines in one
- * step, and takes up to 150 ns for each line.
+ * Maximum number of lines in a YAML body. The library's lexer finds the end of a block scalar in
+ * one step, and takes up to 150 ns for each line.
  */
 const yamlLinesMax = 65_536;
 

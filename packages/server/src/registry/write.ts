@@ -212,7 +212,7 @@ async function attempt(registry: Registry, plan: WritePlan, start: Start): Promi
   const isNameless = before === undefined && completeNew(target, object, nowMs);
   dropDuplicateOwners(whole, { warn: context.warn, after: 'admission' });
 
-  // Prepare, in the version that the strategy works on.
+  // Convert to the version that the strategy works on, and allocate numbers.
   const stored = validatedForm(plan, target, { whole, before });
   const strategyContext = strategyContextOf(target, context, nowMs);
   const fresh = { isVersioned, isNameless };
@@ -452,18 +452,18 @@ function typedForm(
   { object, pace }: { readonly object: ApiObject; readonly pace: Pace | undefined },
 ): MaybePromise<ApiObject> {
   if (origin !== 'server' || def.behavior.serverObjects === 'bare') return object;
-  const asGiven = (error: unknown): ApiObject => {
+  const unchanged = (error: unknown): ApiObject => {
     if (error instanceof DecodeError) return object;
     throw error;
   };
   if (pace !== undefined) {
     const decoded = runAtPace(decodeTypedSteps(version.schema, object), pace);
-    return Promise.resolve(decoded).then(asApiObject).catch(asGiven);
+    return Promise.resolve(decoded).then(asApiObject).catch(unchanged);
   }
   try {
     return asApiObject(decodeTyped(version.schema)(object));
   } catch (error) {
-    return asGiven(error);
+    return unchanged(error);
   }
 }
 

@@ -126,7 +126,8 @@ function portNumber(text: string, scheme: Place['scheme']): number {
 
 /**
  * The address in canonical form, because the host's resolver accepts others (`0177.0.0.1`). Throws
- * 400 for loopback and link-local addresses, which are not those of Pods or Nodes.
+ * 400 for unspecified, loopback, link-local, multicast, and broadcast addresses, which no Pod or
+ * Node has.
  */
 function globalAddress(text: string): string {
   const address = parseIpAddress(text);
