@@ -77,7 +77,7 @@ ${lines.join('\n')}
 
 Defaults, validation rules, and warnings of kube-apiserver 1.32, with default feature gates, that are known to
 be missing. The list is \`kinds-left-out.json\`.
-[decisions/values-in-complaints.md](decisions/values-in-complaints.md) describes how errors show values and
+[decisions/values-in-errors.md](decisions/values-in-errors.md) describes how errors show values and
 differences.
 
 | kind | missing |
