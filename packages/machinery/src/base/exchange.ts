@@ -33,7 +33,7 @@ export interface Exchange {
   bodyStream(): BodyStream | undefined;
   /**
    * Takes over the connection of an `Upgrade` request, which then counts as a response with code
-   * 101. Undefined if that is impossible: over HTTP/2, or while the server ignores upgrades.
+   * 101. Undefined if that is impossible: over HTTP/2, for any other request, or a second time.
    */
   takeOver(): DetachedConnection | undefined;
   /** The connection; the same object for all of its exchanges. */

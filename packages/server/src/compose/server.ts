@@ -168,7 +168,6 @@ async function start(server: BuiltServer, parts: OpenParts): Promise<RunningServ
     hooks.beginShutdown();
     throw error;
   });
-  http.takeUpgrades();
   api.aggregation.followAfter(hooks.done);
   const { port } = http.address;
   api.address.listensOn(port);

@@ -248,8 +248,12 @@ function bodyOf(from: {
 
 const where = 'http1';
 
-/** Serves requests from Node's HTTP/1.1 parser, one at a time on each connection. */
-export function acceptHttp1(server: Server, core: ServerCore): { takeUpgrades(): void } {
+/**
+ * Serves requests from Node's HTTP/1.1 parser, one at a time on each connection. The application
+ * may take over the connection of an upgrade request (`Exchange.takeOver`) or answer it like any
+ * other: most clients that ask for an upgrade (`h2c`) do not need it.
+ */
+export function acceptHttp1(server: Server, core: ServerCore): void {
   const http1 = new Http1Server(core);
   // Node's declarations lack the option. Without it, Node drops the answers to a client that has
   // ended its side.
@@ -270,18 +274,13 @@ export function acceptHttp1(server: Server, core: ServerCore): { takeUpgrades():
     run: (error: ParserError, socket: Socket) => http1.refuseMalformed(error, socket),
     end: (_error, socket) => socket.destroy(),
   });
-  return {
-    takeUpgrades() {
-      if (server.listenerCount('upgrade') > 0) return;
-      listenEach(server, 'upgrade', {
-        where,
-        // With a body, Node 26 passes a stream that is not the connection.
-        run: (request: IncomingMessage, _socket: unknown, head: Buffer) =>
-          http1.upgrade(request, request.socket, head),
-        end: (request) => request.socket.destroy(),
-      });
-    },
-  };
+  listenEach(server, 'upgrade', {
+    where,
+    // With a body, Node 26 passes a stream that is not the connection.
+    run: (request: IncomingMessage, _socket: unknown, head: Buffer) =>
+      http1.upgrade(request, request.socket, head),
+    end: (request) => request.socket.destroy(),
+  });
 }
 
 type ParserError = Error & { readonly code?: string };

@@ -458,7 +458,6 @@ describe('malformed requests', () => {
     const clock = new FakeClock();
     const limits = { headersTimeoutMs: 50, sweepPeriodMs: 20, discardTimeoutMs: 2000 };
     await serve(() => {}, { protocol: 'h1-plain', clock, limits });
-    server.takeUpgrades();
     const { port } = server.address;
     const socket = connectTcp({ port, host: '127.0.0.1', allowHalfOpen: true });
     let answer = '';

@@ -39,11 +39,6 @@ export interface HttpServer {
   /** Number of requests whose answer is not complete. */
   readonly inFlight: number;
   /**
-   * Allows protocol upgrades from now on (`Exchange.takeOver`). Until then upgrade headers are
-   * ignored, because most clients that send them (`h2c`) do not need the upgrade.
-   */
-  takeUpgrades(): void;
-  /**
    * Uses these certificates for new handshakes; open connections keep theirs. Throws and changes
    * nothing if one does not match its key. Certificates by name can be replaced only if there were
    * some at the start.
@@ -109,7 +104,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     listen.tls === 'plaintext'
       ? { server: plainServer(limits), replaceCertificate: noCertificate }
       : secureServer(listen.tls, listen, limits);
-  const http1 = acceptHttp1(server, core);
+  acceptHttp1(server, core);
   if (listen.tls === 'plaintext') listenOn(server, accepting, { connection: readAsStream });
   else {
     forgetCertificateErrors(server as SecureServer);
@@ -140,7 +135,6 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     get inFlight() {
       return core.inFlight;
     },
-    takeUpgrades: http1.takeUpgrades,
     replaceCertificate,
     turnAway({ refusal, timeoutMs }) {
       core.turnAway(refusal);
