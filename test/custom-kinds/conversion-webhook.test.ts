@@ -394,6 +394,15 @@ describe('reviews', () => {
     expect(sizes).toEqual([5, 2]);
   });
 
+  test('TRUST-2: a list of many objects is converted in reviews of 500', async () => {
+    const names = Array.from({ length: 501 }, (_, n) => `n${1000 + n}`);
+    await Promise.all(names.map((name) => create('v1beta1', name)));
+    const { body } = await server.get(at('v1beta2'));
+    expect(body.items.map((item: ApiObject) => item.metadata.name)).toEqual(names);
+    const sizes = service.received.map((call) => call.body.request.objects.length);
+    expect(sizes).toEqual([500, 1]);
+  });
+
   test('TRUST-2: other requests are answered while an answer of 8 MiB is read', async () => {
     const names = Array.from({ length: 8 }, (_, n) => `n${n}`);
     for (const name of names) await create('v1beta1', name);

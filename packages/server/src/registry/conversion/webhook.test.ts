@@ -72,18 +72,6 @@ describe('objects that are sent', () => {
     ]);
   });
 
-  test('in batches whose reviews are bounded', async () => {
-    const { converter, requests } = renaming();
-    const many = Array.from({ length: 4500 }, (_, index) => widget('v2', `n${index}`));
-    const made = await converter.convert(many, 'foo/v1');
-    expect(made).toEqual(many.map((object) => ({ ...object, apiVersion: 'foo/v1' })));
-    expect(requests.map(({ objects }) => objects.length)).toEqual([2000, 2000, 500]);
-    requests.length = 0;
-    const large = many.slice(0, 5).map((object) => ({ ...object, data: 'x'.repeat(1_500_000) }));
-    await converter.convert(large, 'foo/v1');
-    expect(requests.map(({ objects }) => objects.length)).toEqual([2, 2, 1]);
-  });
-
   test('none between versions that the kind lacks', async () => {
     const { converter } = renaming();
     await expect(converter.convert([widget('v1', 'a')], 'foo/v9')).rejects.toThrow(

@@ -125,22 +125,20 @@ export interface WebhookConversion {
   readonly post: (body: string) => Promise<Buffer>;
 }
 
-/** Limits of one review: more objects are split, so that reviews and answers stay bounded. */
-const reviewObjectsMax = 2000;
-const reviewLengthMax = 4 * 1024 * 1024;
-
-/** Converts custom objects by calling their definition's webhook (CRD-4). */
+/**
+ * Converts custom objects by calling their definition's webhook (CRD-4). One call sends one review:
+ * `entriesIn` limits its objects.
+ */
 export function webhookConverter(conversion: WebhookConversion): Pick<ObjectConverter, 'convert'> {
   return {
     async convert(objects, apiVersion) {
-      const result = [...objects];
-      const foreign = [...objects.keys()].filter((at) => objects[at]?.apiVersion !== apiVersion);
       checkVersions(conversion, { objects, apiVersion });
-      for (const { places, texts } of parts(foreign, objects)) {
-        const batch = places.map((at) => itemAt(objects, at));
-        const converted = await convertOnce(conversion, { objects: batch, texts, apiVersion });
-        for (const [index, at] of places.entries()) result[at] = itemAt(converted, index);
-      }
+      const places = [...objects.keys()].filter((at) => objects[at]?.apiVersion !== apiVersion);
+      if (places.length === 0) return objects;
+      const foreign = places.map((at) => itemAt(objects, at));
+      const converted = await convertOnce(conversion, { objects: foreign, apiVersion });
+      const result = [...objects];
+      for (const [index, at] of places.entries()) result[at] = itemAt(converted, index);
       return result;
     },
   };
@@ -160,31 +158,6 @@ function checkVersions(
   );
 }
 
-interface Part {
-  /** Indices of the objects in the input. */
-  readonly places: number[];
-  readonly texts: string[];
-}
-
-/** Divides the objects at the given indices into reviews; usually all fit into one. */
-function* parts(places: readonly number[], objects: readonly ApiObject[]): Generator<Part> {
-  let part: Part = { places: [], texts: [] };
-  let length = 0;
-  for (const at of places) {
-    const text = jsonText(itemAt(objects, at));
-    const isFull = part.texts.length === reviewObjectsMax || length + text.length > reviewLengthMax;
-    if (isFull && part.texts.length > 0) {
-      yield part;
-      part = { places: [], texts: [] };
-      length = 0;
-    }
-    part.places.push(at);
-    part.texts.push(text);
-    length += text.length;
-  }
-  if (part.texts.length > 0) yield part;
-}
-
 /** A failed conversion, with its type for the metrics. */
 class Fault extends Error {
   readonly type: ConversionFault;
@@ -197,19 +170,15 @@ class Fault extends Error {
 
 async function convertOnce(
   conversion: WebhookConversion,
-  request: {
-    readonly objects: readonly ApiObject[];
-    readonly texts: readonly string[];
-    readonly apiVersion: string;
-  },
+  request: { readonly objects: readonly ApiObject[]; readonly apiVersion: string },
 ): Promise<readonly ApiObject[]> {
-  const { objects, texts, apiVersion } = request;
+  const { objects, apiVersion } = request;
   const { reviewVersions, dialect, clock } = conversion;
   const version = conversionReviewVersion(reviewVersions);
   if (version === undefined) throw new ConversionFailure('no supported conversion review versions');
   const startMs = clock.monotonic();
   const group = dialect.group('apiextensions');
-  const review = conversionReviewOf(texts, { version, group, desired: apiVersion });
+  const review = conversionReviewOf(objects.map(jsonText), { version, group, desired: apiVersion });
   const [first] = objects as [ApiObject];
   try {
     const converted = await postReview(conversion, review);
