@@ -109,7 +109,7 @@ export function* validatePodUpdate(
   yield;
   if (yield* sameSemantically(spec, before)) return errors;
   yield;
-  return [...errors, ...(yield* restErrorSteps(spec, before))];
+  return joined(errors, yield* restErrorSteps(spec, before));
 }
 
 /** Validates changes of annotations, and then all annotations, in steps. */

@@ -11,6 +11,7 @@ import {
   isObject,
   type JsonObject,
   type JsonValue,
+  joined,
   notSupported,
   required,
   ruleErrors,
@@ -155,7 +156,7 @@ export function* validateItems<Item>(
   const repeated = yield* flatMapSteps(list, (element, index) =>
     isRepeated(key(element)) ? [errorOf(`${path}[${index}]${at}`, key(element))] : [],
   );
-  return [...errors, ...repeated];
+  return joined(errors, repeated);
 }
 
 /** Validates the name of a pool: DNS subdomains separated by slashes. */
@@ -278,13 +279,13 @@ export function* validateConfigurations(
   const { requests, max = configurationsMax, more } = context;
   function* item(configuration: JsonObject, itemPath: string): Generator<void, FieldError[]> {
     const names = listAt(configuration, 'requests');
-    return [
-      ...(more?.(configuration, itemPath) ?? []),
-      ...(requests === undefined
+    return joined<FieldError>(
+      more?.(configuration, itemPath) ?? [],
+      requests === undefined
         ? []
-        : yield* validateReferences(names, `${itemPath}.requests`, requests)),
-      ...validateConfiguration(configuration, itemPath, context),
-    ];
+        : yield* validateReferences(names, `${itemPath}.requests`, requests),
+      validateConfiguration(configuration, itemPath, context),
+    );
   }
   return yield* validateItems(configurations, path, { max, item });
 }
@@ -323,22 +324,22 @@ export function* validateClaimedDevices(
   context: DeviceRuleContext,
 ): Generator<void, FieldError[]> {
   const requests = requestNames(devices);
-  return [
-    ...(yield* validateItems(devices?.requests ?? [], `${path}.requests`, {
+  return joined<FieldError>(
+    yield* validateItems(devices?.requests ?? [], `${path}.requests`, {
       max: requestsMax,
       item: (request, itemPath) => validateRequest(request, itemPath, context),
       key: (request) => textAt(request, 'name'),
       member: 'name',
-    })),
-    ...(yield* validateItems(devices?.constraints ?? [], `${path}.constraints`, {
+    }),
+    yield* validateItems(devices?.constraints ?? [], `${path}.constraints`, {
       max: constraintsMax,
       item: (constraint, itemPath) => validateConstraint(constraint, itemPath, requests),
-    })),
-    ...(yield* validateConfigurations(devices?.config ?? [], `${path}.config`, {
+    }),
+    yield* validateConfigurations(devices?.config ?? [], `${path}.config`, {
       ...context,
       requests,
-    })),
-  ];
+    }),
+  );
 }
 
 const modes = ['All', 'ExactCount'];
@@ -350,12 +351,12 @@ function* validateRequest(
 ): Generator<void, FieldError[]> {
   const className = request.deviceClassName ?? '';
   const classPath = `${path}.deviceClassName`;
-  return [
-    ...ruleErrors(`${path}.name`, request.name ?? '', dnsLabel),
-    ...(className === '' ? [required(classPath)] : ruleErrors(classPath, className, dnsSubdomain)),
-    ...(yield* validateSelectors(request.selectors ?? [], `${path}.selectors`, context)),
-    ...validateMode(request, path),
-  ];
+  return joined<FieldError>(
+    ruleErrors(`${path}.name`, request.name ?? '', dnsLabel),
+    className === '' ? [required(classPath)] : ruleErrors(classPath, className, dnsSubdomain),
+    yield* validateSelectors(request.selectors ?? [], `${path}.selectors`, context),
+    validateMode(request, path),
+  );
 }
 
 function validateMode(request: Stored<DeviceRequest>, path: string): FieldError[] {
@@ -376,12 +377,12 @@ function* validateConstraint(
 ): Generator<void, FieldError[]> {
   const attribute = constraint.matchAttribute;
   const attributePath = `${path}.matchAttribute`;
-  return [
-    ...(yield* validateReferences(constraint.requests ?? [], `${path}.requests`, requests)),
-    ...(typeof attribute === 'string'
+  return joined<FieldError>(
+    yield* validateReferences(constraint.requests ?? [], `${path}.requests`, requests),
+    typeof attribute === 'string'
       ? validateMatchAttribute(attribute, attributePath)
-      : [required(attributePath)]),
-  ];
+      : [required(attributePath)],
+  );
 }
 
 /** Fills the defaults of the requests of a claim. */

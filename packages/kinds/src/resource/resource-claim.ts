@@ -7,6 +7,7 @@ import {
   formatIpAddress,
   invalidGo,
   type JsonObject,
+  joined,
   notSupported,
   parseIpBlock,
   required,
@@ -270,21 +271,21 @@ function* validateAllocation(object: Stored<ResourceClaim>): Generator<void, Fie
     ...ruleErrors(`${itemPath}.device`, allocated.device ?? '', dnsLabel),
   ];
   const selector = allocation?.nodeSelector;
-  return [
-    ...(yield* validateItems(allocation?.devices?.results ?? [], `${path}.devices.results`, {
+  return joined<FieldError>(
+    yield* validateItems(allocation?.devices?.results ?? [], `${path}.devices.results`, {
       max: requestsMax,
       item: result,
-    })),
-    ...(yield* validateConfigurations(
+    }),
+    yield* validateConfigurations(
       allocation?.devices?.config ?? [],
       `${path}.devices.config`,
       // Configurations of the class and of the claim.
       { parts: 'new', check: undefined, requests, max: 2 * requestsMax, more: source },
-    )),
-    ...(selector === undefined
+    ),
+    selector === undefined
       ? []
-      : yield* nodeSelectorErrorSteps(selector, `${path}.nodeSelector`, 'label-values')),
-  ];
+      : yield* nodeSelectorErrorSteps(selector, `${path}.nodeSelector`, 'label-values'),
+  );
 }
 
 /** ResourceClaimTemplate: the template of claims that are created for pods. */

@@ -10,6 +10,7 @@ import {
   inRange,
   invalid,
   type JsonObject,
+  joined,
   notSupported,
   parseIpAddress,
   parseIpBlock,
@@ -42,21 +43,21 @@ export function* validateService(
   dialect: Dialect,
 ): Generator<void, FieldError[]> {
   const { spec } = service;
-  return [
-    ...validateTopologyAnnotations(service, dialect),
-    ...(yield* validateType(spec)),
-    ...(yield* flatMapSteps(spec.ports ?? [], validatePort(spec))),
-    ...(yield* labelErrorSteps(spec.selector as JsonObject | undefined, 'spec.selector')),
-    ...validateAffinity(spec),
-    ...(yield* validateClusterIps(spec)),
-    ...(yield* flatMapSteps(spec.externalIPs ?? [], validateExternalIp)),
-    ...validateEnum(spec.type, 'spec.type', types),
-    ...(yield* validateNodePorts(spec)),
-    ...(yield* validateDuplicatePorts(spec)),
-    ...(yield* validateSourceRanges(service, dialect)),
-    ...validateLoadBalancer(spec),
-    ...validateTraffic(spec),
-  ];
+  return joined<FieldError>(
+    validateTopologyAnnotations(service, dialect),
+    yield* validateType(spec),
+    yield* flatMapSteps(spec.ports ?? [], validatePort(spec)),
+    yield* labelErrorSteps(spec.selector as JsonObject | undefined, 'spec.selector'),
+    validateAffinity(spec),
+    yield* validateClusterIps(spec),
+    yield* flatMapSteps(spec.externalIPs ?? [], validateExternalIp),
+    validateEnum(spec.type, 'spec.type', types),
+    yield* validateNodePorts(spec),
+    yield* validateDuplicatePorts(spec),
+    yield* validateSourceRanges(service, dialect),
+    validateLoadBalancer(spec),
+    validateTraffic(spec),
+  );
 }
 
 function validateTopologyAnnotations(service: Service, dialect: Dialect): FieldError[] {
@@ -324,7 +325,7 @@ export function* validateServiceUpdate(
       errors.push(forbiddenField('spec.healthCheckNodePort', 'field is immutable'));
     }
   }
-  return [...errors, ...(yield* validateService(service, dialect))];
+  return joined(errors, yield* validateService(service, dialect));
 }
 
 /** Returns warnings about deprecated or ignored members and ambiguous addresses. */
@@ -336,27 +337,25 @@ export function* serviceWarnings(
   const newer = dialect.label('topology-mode', 'service');
   const ips = (spec.clusterIPs ?? []).filter((ip) => ip !== noAddress);
   const external = spec.externalIPs ?? [];
-  return [
-    ...(Object.hasOwn(metadata.annotations ?? {}, older)
+  return joined<string>(
+    Object.hasOwn(metadata.annotations ?? {}, older)
       ? [`annotation ${older} is deprecated, please use ${newer} instead`]
-      : []),
-    ...(yield* flatMapSteps(ips, (ip, index) => addressWarnings(`spec.clusterIPs[${index}]`, ip))),
-    ...(yield* flatMapSteps(external, (ip, index) =>
-      addressWarnings(`spec.externalIPs[${index}]`, ip),
-    )),
-    ...((spec.loadBalancerIP ?? '') === ''
+      : [],
+    yield* flatMapSteps(ips, (ip, index) => addressWarnings(`spec.clusterIPs[${index}]`, ip)),
+    yield* flatMapSteps(external, (ip, index) => addressWarnings(`spec.externalIPs[${index}]`, ip)),
+    (spec.loadBalancerIP ?? '') === ''
       ? []
-      : addressWarnings('spec.loadBalancerIP', spec.loadBalancerIP ?? '')),
-    ...(yield* flatMapSteps(spec.loadBalancerSourceRanges ?? [], (range, index) =>
+      : addressWarnings('spec.loadBalancerIP', spec.loadBalancerIP ?? ''),
+    yield* flatMapSteps(spec.loadBalancerSourceRanges ?? [], (range, index) =>
       rangeWarnings(`spec.loadBalancerSourceRanges[${index}]`, range),
-    )),
-    ...(spec.type === 'ExternalName' && external.length > 0
+    ),
+    spec.type === 'ExternalName' && external.length > 0
       ? ['spec.externalIPs is ignored when spec.type is "ExternalName"']
-      : []),
-    ...(spec.type !== 'ExternalName' && (spec.externalName ?? '') !== ''
+      : [],
+    spec.type !== 'ExternalName' && (spec.externalName ?? '') !== ''
       ? ['spec.externalName is ignored when spec.type is not "ExternalName"']
-      : []),
-  ];
+      : [],
+  );
 }
 
 const willBeInvalid = 'was accepted, but will be invalid in a future Kubernetes release';

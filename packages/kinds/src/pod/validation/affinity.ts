@@ -5,6 +5,7 @@ import {
   forbiddenField,
   invalid,
   type JsonObject,
+  joined,
   type LabelSelector,
   labelValue,
   qualifiedName,
@@ -43,11 +44,11 @@ export function* affinityErrorSteps(
 ): Generator<void, FieldError[]> {
   const affinity = spec.affinity;
   if (affinity === undefined) return [];
-  return [
-    ...(yield* validateNodeAffinity(affinity.nodeAffinity, `${path}.nodeAffinity`)),
-    ...(yield* validatePodAffinity(affinity.podAffinity, `${path}.podAffinity`, rules)),
-    ...(yield* validatePodAffinity(affinity.podAntiAffinity, `${path}.podAntiAffinity`, rules)),
-  ];
+  return joined<FieldError>(
+    yield* validateNodeAffinity(affinity.nodeAffinity, `${path}.nodeAffinity`),
+    yield* validatePodAffinity(affinity.podAffinity, `${path}.podAffinity`, rules),
+    yield* validatePodAffinity(affinity.podAntiAffinity, `${path}.podAntiAffinity`, rules),
+  );
 }
 
 function* validateNodeAffinity(
@@ -56,19 +57,19 @@ function* validateNodeAffinity(
 ): Generator<void, FieldError[]> {
   if (affinity === undefined) return [];
   const selector = objectAt(affinity, requiredTerms);
-  return [
-    ...(selector === undefined
+  return joined<FieldError>(
+    selector === undefined
       ? []
-      : yield* nodeSelectorErrorSteps(selector, `${path}.${requiredTerms}`)),
-    ...(yield* flatMapSteps(objectsAt(affinity, preferredTerms), function* (term, index) {
+      : yield* nodeSelectorErrorSteps(selector, `${path}.${requiredTerms}`),
+    yield* flatMapSteps(objectsAt(affinity, preferredTerms), function* (term, index) {
       const field = `${path}.${preferredTerms}[${index}]`;
       const preference = objectAt(term, 'preference') ?? {};
       return [
         ...validateWeight(term, field),
         ...(yield* validateNodeTerm(preference, `${field}.preference`)),
       ];
-    })),
-  ];
+    }),
+  );
 }
 
 function validateWeight(term: JsonObject, path: string): FieldError[] {
@@ -101,16 +102,16 @@ function* validateNodeTerm(
   path: string,
   checked: 'keys' | 'label-values' = 'keys',
 ): Generator<void, FieldError[]> {
-  return [
-    ...(yield* flatMapSteps(term.matchExpressions ?? [], (expression, index) => {
+  return joined<FieldError>(
+    yield* flatMapSteps(term.matchExpressions ?? [], (expression, index) => {
       const at = `${path}.matchExpressions[${index}]`;
       const errors = validateNodeExpression(expression, at);
       return checked === 'keys' ? errors : withLabelValueErrors(expression, at, errors);
-    })),
-    ...(yield* flatMapSteps(term.matchFields ?? [], (field, index) =>
+    }),
+    yield* flatMapSteps(term.matchFields ?? [], (field, index) =>
       validateNodeField(field, `${path}.matchFields[${index}]`),
-    )),
-  ];
+    ),
+  );
 }
 
 function validateNodeExpression(
@@ -189,13 +190,13 @@ function* validatePodAffinity(
   rules: PodRules,
 ): Generator<void, FieldError[]> {
   if (affinity === undefined) return [];
-  return [
-    ...(yield* flatMapSteps(
+  return joined<FieldError>(
+    yield* flatMapSteps(
       objectsAt(affinity, requiredTerms),
       (term, index) => validatePodTerm(term, `${path}.${requiredTerms}[${index}]`, rules),
       selectorsPerStep,
-    )),
-    ...(yield* flatMapSteps(
+    ),
+    yield* flatMapSteps(
       objectsAt(affinity, preferredTerms),
       function* (weighted, index) {
         const field = `${path}.${preferredTerms}[${index}]`;
@@ -206,8 +207,8 @@ function* validatePodAffinity(
         ];
       },
       selectorsPerStep,
-    )),
-  ];
+    ),
+  );
 }
 
 function* validatePodTerm(
@@ -217,15 +218,15 @@ function* validatePodTerm(
 ): Generator<void, FieldError[]> {
   const topologyKey = term.topologyKey ?? '';
   const field = `${path}.topologyKey`;
-  return [
-    ...selectorNames.flatMap((name) => validateSelector(term[name], `${path}.${name}`, rules)),
-    ...(yield* flatMapSteps(term.namespaces ?? [], (name) =>
+  return joined<FieldError>(
+    selectorNames.flatMap((name) => validateSelector(term[name], `${path}.${name}`, rules)),
+    yield* flatMapSteps(term.namespaces ?? [], (name) =>
       ruleErrors(`${path}.namespace`, name, dnsLabel),
-    )),
-    ...(yield* validateLabelKeys(term, path)),
-    ...(topologyKey === '' ? [required(field, 'can not be empty')] : []),
-    ...ruleErrors(field, topologyKey, qualifiedName),
-  ];
+    ),
+    yield* validateLabelKeys(term, path),
+    topologyKey === '' ? [required(field, 'can not be empty')] : [],
+    ruleErrors(field, topologyKey, qualifiedName),
+  );
 }
 
 /** Validates a selector, except its label values if the old object has invalid ones. */

@@ -7,6 +7,7 @@ import {
   forbiddenField,
   invalid,
   type JsonObject,
+  joined,
   notSupported,
   required,
   ruleErrors,
@@ -330,16 +331,16 @@ export function* validatePodSecurity(
     errors.push(invalid(`${path}.shareProcessNamespace`, true, detail));
   }
   const fsPolicies = ['Always', 'OnRootMismatch'];
-  return [
-    ...errors,
-    ...(yield* sysctlErrorSteps(spec, `${path}.sysctls`, rules)),
-    ...validateOptionalChoice(context, path, 'fsGroupChangePolicy', fsPolicies),
-    ...validateSeccompProfile(context.seccompProfile, `${path}.seccompProfile`),
-    ...validateWindowsOptions(context.windowsOptions, `${path}.windowsOptions`),
-    ...validateAppArmorProfile(context.appArmorProfile, `${path}.appArmorProfile`),
-    ...validateOptionalChoice(context, path, 'supplementalGroupsPolicy', ['Merge', 'Strict']),
-    ...validateOptionalChoice(context, path, 'seLinuxChangePolicy', changePolicies(rules)),
-  ];
+  return joined<FieldError>(
+    errors,
+    yield* sysctlErrorSteps(spec, `${path}.sysctls`, rules),
+    validateOptionalChoice(context, path, 'fsGroupChangePolicy', fsPolicies),
+    validateSeccompProfile(context.seccompProfile, `${path}.seccompProfile`),
+    validateWindowsOptions(context.windowsOptions, `${path}.windowsOptions`),
+    validateAppArmorProfile(context.appArmorProfile, `${path}.appArmorProfile`),
+    validateOptionalChoice(context, path, 'supplementalGroupsPolicy', ['Merge', 'Strict']),
+    validateOptionalChoice(context, path, 'seLinuxChangePolicy', changePolicies(rules)),
+  );
 }
 
 const sysctlLengthMax = 253;
