@@ -21,7 +21,7 @@ import type {
 } from '../gen/types/admissionregistration/v1.ts';
 import type { Stored } from '../resource-def.ts';
 import { flatMapSteps, goList, goStrings, validateStar } from '../rules/checks.ts';
-import { fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
+import { fillAbsent, forEachSteps, objectAt, objectsAt } from '../rules/fill.ts';
 
 /** The operations and resources that a webhook or policy matches. */
 
@@ -115,12 +115,14 @@ function validateStars(resources: readonly string[], field: string): FieldError[
 
 const ruleLists = ['resourceRules', 'excludeResourceRules'];
 
-/** Fills the defaults of a `MatchResources`. */
-export function fillMatchResources(match: Stored<MatchResources> | undefined): void {
+/** Fills the defaults of a `MatchResources`, in steps (TRUST-2). */
+export function* fillMatchResources(
+  match: Stored<MatchResources> | undefined,
+): Generator<void, void> {
   if (match === undefined) return;
   fillAbsent(match, { matchPolicy: 'Equivalent', namespaceSelector: {}, objectSelector: {} });
   for (const name of ruleLists) {
-    for (const rule of objectsAt(match, name)) fillAbsent(rule, { scope: '*' });
+    yield* forEachSteps(objectsAt(match, name), (rule) => fillAbsent(rule, { scope: '*' }));
   }
 }
 

@@ -9,7 +9,7 @@ import {
   required,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, listAt, nameColumn } from '../cells.ts';
-import { defineKind } from '../define.ts';
+import { defineKind, steppedDefaults } from '../define.ts';
 import type {
   JSONPatch,
   MutatingAdmissionPolicy,
@@ -57,10 +57,10 @@ function mutatingAdmissionPolicy(dialect: Dialect, options: AdmissionKindOptions
     versions: [
       {
         version: 'v1alpha1',
-        defaults(object) {
+        ...steppedDefaults(function* (object: Stored<MutatingAdmissionPolicy>) {
           fillAbsent(ensure(object, 'spec'), { failurePolicy: 'Fail' });
-          fillMatchResources(matchOf(object, 'matchConstraints'));
-        },
+          yield* fillMatchResources(matchOf(object, 'matchConstraints'));
+        }),
         columns: [
           nameColumn,
           column('Mutations', (object) => (object.spec?.mutations ?? []).length, {

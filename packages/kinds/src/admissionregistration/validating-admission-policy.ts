@@ -1,4 +1,5 @@
 import {
+  type ApiObject,
   appendAll,
   type Dialect,
   dnsSubdomain,
@@ -16,7 +17,7 @@ import {
   validateLabelSelector,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
-import { defineKind } from '../define.ts';
+import { defineKind, steppedDefaults } from '../define.ts';
 import type {
   ParamRef,
   ValidatingAdmissionPolicy,
@@ -51,7 +52,7 @@ export function validatingAdmissionPolicy(
     versions: [
       {
         version: 'v1',
-        defaults: fillDefaults,
+        ...steppedDefaults(fillSteps),
         columns: [nameColumn, rules, paramKindColumn, ageColumn],
       },
     ],
@@ -85,9 +86,9 @@ export function validatingAdmissionPolicy(
   });
 }
 
-function fillDefaults(object: Stored<ValidatingAdmissionPolicy>): void {
+function* fillSteps(object: Stored<ValidatingAdmissionPolicy>): Generator<void, void> {
   fillAbsent(ensure(object, 'spec'), { failurePolicy: 'Fail' });
-  fillMatchResources(matchOf(object, 'matchConstraints'));
+  yield* fillMatchResources(matchOf(object, 'matchConstraints'));
 }
 
 function* validateStatus(object: Stored<ValidatingAdmissionPolicy>): Generator<void, FieldError[]> {
@@ -164,10 +165,10 @@ export function bindingKind(dialect: Dialect, options: BindingOptions): Resource
     versions: [
       {
         version,
-        defaults(object) {
-          fillMatchResources(matchOf(object, 'matchResources'));
+        ...steppedDefaults<ApiObject>(function* (object) {
+          yield* fillMatchResources(matchOf(object, 'matchResources'));
           options.defaults?.(object);
-        },
+        }),
         columns: [
           nameColumn,
           column('PolicyName', (object) => textAt(object, 'spec', 'policyName'), {

@@ -14,7 +14,7 @@ import {
   validateLabelSelector,
 } from '@wheelhouse/machinery';
 import { ageColumn, at, column, listAt, nameColumn } from '../cells.ts';
-import { defineKind } from '../define.ts';
+import { defineKind, steppedDefaults } from '../define.ts';
 import type {
   ValidatingWebhook,
   ValidatingWebhookConfiguration,
@@ -22,7 +22,7 @@ import type {
 } from '../gen/types/admissionregistration/v1.ts';
 import type { ResourceDef, Stored } from '../resource-def.ts';
 import { flatMapSteps, goStrings, same } from '../rules/checks.ts';
-import { fillAbsent, objectsAt } from '../rules/fill.ts';
+import { fillAbsent, forEachSteps, objectsAt } from '../rules/fill.ts';
 import { webhookServiceErrors, webhookUrlErrors } from '../webhook-client.ts';
 import {
   type AdmissionKindOptions,
@@ -62,7 +62,9 @@ function webhookConfiguration(
     versions: [
       {
         version: 'v1',
-        defaults: (object) => fillDefaults(object, options),
+        ...steppedDefaults((object: Stored<ValidatingWebhookConfiguration>) =>
+          fillSteps(object, options),
+        ),
         columns: [nameColumn, webhooks, ageColumn],
       },
     ],
@@ -78,18 +80,18 @@ function webhookConfiguration(
   });
 }
 
-function fillDefaults(
+function fillSteps(
   object: Stored<ValidatingWebhookConfiguration>,
   options: { mutating: boolean },
-): void {
-  for (const webhook of object.webhooks ?? []) {
+): Generator<void, void> {
+  return forEachSteps(object.webhooks ?? [], (webhook) => {
     fillAbsent(webhook, { failurePolicy: 'Fail', matchPolicy: 'Equivalent', timeoutSeconds: 10 });
     fillAbsent(webhook, { namespaceSelector: {}, objectSelector: {} });
     if (options.mutating) fillAbsent(webhook, { reinvocationPolicy: 'Never' });
     const service = webhook.clientConfig?.service;
     fillAbsent(service, { port: 443 });
-    for (const rule of webhook.rules ?? []) fillAbsent(rule, { scope: '*' });
-  }
+    return forEachSteps(webhook.rules ?? [], (rule) => fillAbsent(rule, { scope: '*' }));
+  });
 }
 
 /** Validates the webhooks of a configuration; `old` is absent on create. */

@@ -10,7 +10,7 @@ import {
   ruleErrors,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, listAt, nameColumn } from '../cells.ts';
-import { defineKind } from '../define.ts';
+import { defineKind, steppedDefaults } from '../define.ts';
 import type {
   EndpointAddress,
   EndpointPort,
@@ -20,7 +20,7 @@ import type {
 import { validateChoiceIn, validatePortNumber } from '../pod/fields.ts';
 import type { ResourceDef, Stored } from '../resource-def.ts';
 import { flatMapSteps } from '../rules/checks.ts';
-import { fill, objectsAt } from '../rules/fill.ts';
+import { fill, forEachSteps, objectsAt } from '../rules/fill.ts';
 import { validateIp, validateNonSpecialIp } from './addresses.ts';
 
 /** Endpoints: the addresses behind a Service; EndpointSlices replace it. */
@@ -37,7 +37,7 @@ export function endpoints(dialect: Dialect): ResourceDef {
       versions: [
         {
           version: 'v1',
-          defaults: fillDefaults,
+          ...steppedDefaults(fillSteps),
           columns: [nameColumn, endpointsColumn, ageColumn],
         },
       ],
@@ -75,11 +75,10 @@ function addresses(object: Stored<Endpoints>): string {
   return more > 0 ? `${shown.join(',')} + ${more} more...` : shown.join(',');
 }
 
-function fillDefaults(object: Stored<Endpoints>): void {
-  for (const subset of object.subsets ?? []) {
-    for (const port of subset.ports ?? []) fill(port, { protocol: 'TCP' });
-  }
-}
+const fillSteps = (object: Stored<Endpoints>): Generator<void, void> =>
+  forEachSteps(object.subsets ?? [], ({ ports }) =>
+    forEachSteps(ports ?? [], (port) => fill(port, { protocol: 'TCP' })),
+  );
 
 const validate = (object: Stored<Endpoints>) =>
   flatMapSteps(object.subsets ?? [], (subset, index) =>

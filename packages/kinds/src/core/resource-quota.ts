@@ -10,7 +10,7 @@ import {
   required,
 } from '@wheelhouse/machinery';
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
-import { defineKind, statusSubresource } from '../define.ts';
+import { defineKind, statusSubresource, steppedDefaults } from '../define.ts';
 import type {
   ResourceQuota,
   ResourceQuotaSpec,
@@ -25,7 +25,7 @@ import {
 } from '../pod/validation/resources.ts';
 import type { ResourceDef, Stored } from '../resource-def.ts';
 import { flatMapSteps, goList, goStrings, keyed, sortedKeys } from '../rules/checks.ts';
-import { roundAmounts } from '../rules/fill.ts';
+import { roundAmountsSteps } from '../rules/fill.ts';
 
 /** ResourceQuota: limits the resources that a namespace uses. */
 export function resourceQuota(dialect: Dialect): ResourceDef {
@@ -38,7 +38,7 @@ export function resourceQuota(dialect: Dialect): ResourceDef {
     versions: [
       {
         version: 'v1',
-        defaults: fillDefaults,
+        ...steppedDefaults(fillSteps),
         columns: [
           nameColumn,
           ageColumn,
@@ -66,10 +66,10 @@ export function resourceQuota(dialect: Dialect): ResourceDef {
   });
 }
 
-function fillDefaults(object: Stored<ResourceQuota>): void {
-  roundAmounts(object.spec?.hard);
-  roundAmounts(object.status?.hard);
-  roundAmounts(object.status?.used);
+function* fillSteps({ spec, status }: Stored<ResourceQuota>): Generator<void, void> {
+  for (const amounts of [spec?.hard, status?.hard, status?.used]) {
+    if (amounts !== undefined) yield* roundAmountsSteps(amounts);
+  }
 }
 
 /** The cell with `used/hard` of the resources that are limits, or of the others. */

@@ -17,7 +17,7 @@ import {
 import { selectorText } from '../apps/workload.ts';
 import { ageColumn, column, nameColumn } from '../cells.ts';
 import { validateCidr } from '../core/addresses.ts';
-import { defineKind } from '../define.ts';
+import { defineKind, steppedDefaults } from '../define.ts';
 import type {
   IPBlock,
   NetworkPolicy,
@@ -28,7 +28,7 @@ import type {
 import { validatePortNumber } from '../pod/fields.ts';
 import type { ResourceDef, Stored } from '../resource-def.ts';
 import { flatMapSteps, goList, reportedTwice } from '../rules/checks.ts';
-import { ensure, fillAbsent, objectAt, objectsAt } from '../rules/fill.ts';
+import { ensure, fillAbsent, forEachSteps, objectAt, objectsAt } from '../rules/fill.ts';
 
 /** NetworkPolicy: restricts the traffic that pods accept and send. */
 export function networkPolicy(dialect: Dialect): ResourceDef {
@@ -44,7 +44,11 @@ export function networkPolicy(dialect: Dialect): ResourceDef {
     scope: 'Namespaced',
     shortNames: ['netpol'],
     versions: [
-      { version: 'v1', defaults: fillDefaults, columns: [nameColumn, podSelector, ageColumn] },
+      {
+        version: 'v1',
+        ...steppedDefaults(fillSteps),
+        columns: [nameColumn, podSelector, ageColumn],
+      },
     ],
     generation: true,
     strategy: {
@@ -60,12 +64,12 @@ export function networkPolicy(dialect: Dialect): ResourceDef {
 }
 
 /** Policy types default to ingress, and to egress as well if there are egress rules. */
-function fillDefaults(object: Stored<NetworkPolicy>): void {
+function* fillSteps(object: Stored<NetworkPolicy>): Generator<void, void> {
   const spec = ensure(object, 'spec');
   for (const direction of ['ingress', 'egress'] as const) {
-    for (const rule of spec[direction] ?? []) {
-      for (const port of rule.ports ?? []) fillAbsent(port, { protocol: 'TCP' });
-    }
+    yield* forEachSteps(spec[direction] ?? [], ({ ports }) =>
+      forEachSteps(ports ?? [], (port) => fillAbsent(port, { protocol: 'TCP' })),
+    );
   }
   if ((spec.policyTypes ?? []).length > 0) return;
   spec.policyTypes = (spec.egress ?? []).length > 0 ? ['Ingress', 'Egress'] : ['Ingress'];

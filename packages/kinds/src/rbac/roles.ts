@@ -14,10 +14,11 @@ import {
   validateLabelSelector,
 } from '@wheelhouse/machinery';
 import { ageColumn, column, createdAtColumn, listAt, nameColumn, textAt } from '../cells.ts';
-import { defineKind } from '../define.ts';
+import { defineKind, steppedDefaults } from '../define.ts';
 import type { ClusterRole, PolicyRule, Role, RoleBinding, Subject } from '../gen/types/rbac/v1.ts';
 import type { ColumnDef, ResourceDef, Stored, Strategy } from '../resource-def.ts';
 import { flatMapSteps, goStrings, items, reportedTwice } from '../rules/checks.ts';
+import { forEachSteps } from '../rules/fill.ts';
 
 /** Role: permissions on resources of its namespace. */
 export function role(dialect: Dialect): ResourceDef {
@@ -182,7 +183,7 @@ function bindingKind(
     versions: [
       {
         version: 'v1',
-        defaults: (object) => fillBinding(object, dialect),
+        ...steppedDefaults((object: BindingLike) => fillBinding(object, dialect)),
         columns: bindingColumns,
       },
     ],
@@ -199,14 +200,14 @@ function bindingKind(
 type BindingLike = Stored<RoleBinding>;
 
 /** Fills the groups of the role and of the subjects; service accounts have none. */
-function fillBinding(object: BindingLike, dialect: Dialect): void {
+function* fillBinding(object: BindingLike, dialect: Dialect): Generator<void, void> {
   const group = groupOf(dialect);
   const { roleRef, subjects } = object;
   if (isObject(roleRef) && (roleRef.apiGroup ?? '') === '') roleRef.apiGroup = group;
-  for (const subject of subjects ?? []) {
+  yield* forEachSteps(subjects ?? [], (subject) => {
     const hasGroup = subject.kind === 'User' || subject.kind === 'Group';
     if (hasGroup && (subject.apiGroup ?? '') === '') subject.apiGroup = group;
-  }
+  });
 }
 
 const groupOf = (dialect: Dialect) => dialect.group('rbac.authorization');
