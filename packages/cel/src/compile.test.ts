@@ -160,6 +160,12 @@ describe('failing expressions', () => {
     ['[dyn(1), dyn(1.0)].transformMapEntry(i, v, {v: i})', 'insert failed: key 1 already exists'],
     ['[1u, 1u].transformMapEntry(i, v, {v: i})', 'insert failed: key 1 already exists'],
     ['[1, 2].transformMapEntry(i, v, {dyn(null): i})', 'insert failed: key 0 already exists'],
+    ["[1, 2].transformMapEntry(i, v, {ip('::1'): i})", 'insert failed: key ::1 already exists'],
+    ["[1, 2].transformMapEntry(i, v, {duration('1h'): i})", 'failed: key 1h0m0s already exists'],
+    [
+      "[1, 2].transformMapEntry(i, v, {timestamp('2020-01-02T03:04:05.5Z'): i})",
+      'insert failed: key 2020-01-02 03:04:05.5 +0000 UTC already exists',
+    ],
     ["quantity('2') == quantity('1').add(1)", /^no such overload$/],
     ["cidr('fe80::1%/8')", 'ParseAddr("fe80::1%"): zone must be a non-empty string'],
     ["cidr('fe80::1%a/8')", 'IPv6 zones cannot be present in a prefix'],

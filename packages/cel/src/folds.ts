@@ -1,4 +1,5 @@
 import { capitalize, runInOnePiece, sortSteps } from '@wheelhouse/machinery';
+import { showKey } from './library/conversions.ts';
 import type { Expr, FoldExpr, FoldName } from './syntax/ast.ts';
 import { type CallContext, noSuchOverload } from './types/functions.ts';
 import {
@@ -13,7 +14,6 @@ import {
   kindOf,
   List,
   longTypeName,
-  numeric,
   Opaque,
   Optional,
   TypeValue,
@@ -70,8 +70,7 @@ export function setEntry(entries: Entries, key: Value, value: Value): void {
 /** Adds an entry that a macro makes. Throws for an invalid or duplicate key. */
 function putEntry(entries: Entries, key: Value, value: Value): void {
   if (findEntry(entries, key) !== undefined) {
-    const shown = key === null ? 0 : (numeric(key) ?? key);
-    throw new CelError(`insert failed: key ${String(shown)} already exists`);
+    throw new CelError(`insert failed: key ${showKey(key)} already exists`);
   }
   setEntry(entries, key, value);
 }

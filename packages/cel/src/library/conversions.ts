@@ -1,11 +1,14 @@
 import { goFloat } from '@wheelhouse/machinery';
-import { codePointCount, parseGoDuration } from '@wheelhouse/schema';
+import { codePointCount, parseGoDuration, printGoDuration } from '@wheelhouse/schema';
 import { type CallContext, type Library, oneStepEach } from '../types/functions.ts';
 import {
   CelError,
+  Duration,
   kindOf,
   longTypeName,
   Opaque,
+  Optional,
+  Timestamp,
   TypeValue,
   Uint,
   Unreadable,
@@ -37,6 +40,23 @@ export function showValue(value: Value): string {
   if (typeof value === 'bigint' || typeof value === 'boolean') return String(value);
   if (value instanceof Uint) return String(value.value);
   return value instanceof Unreadable ? value.message : longTypeName(kindOf(value));
+}
+
+/** A key of a map in an error, as Go prints it. */
+export function showKey(key: Value): string {
+  if (key === null) return '0';
+  if (key instanceof Duration) return printGoDuration(key.nanos);
+  if (key instanceof TypeValue) return key.name;
+  if (key instanceof Opaque && key.text !== undefined) return key.text;
+  if (key instanceof Optional && key.value === undefined) return 'optional.none()';
+  if (!(key instanceof Timestamp)) return showValue(key);
+  const zone = (_: string, offset: string) => {
+    const digits = offset.replace(':', '');
+    return offset === 'Z' ? ' +0000 UTC' : ` ${digits} ${digits}`;
+  };
+  return showTimestamp(key)
+    .replace('T', ' ')
+    .replace(/(Z|[+-]\d\d:\d\d)$/, zone);
 }
 
 function conversionError(from: string, to: string): CelError {
