@@ -16,9 +16,11 @@ import {
   type Document,
   isAlias,
   isMap,
+  isNode,
   isScalar,
   isSeq,
   type LineCounter,
+  type Pair,
   type ParsedNode,
   type Scalar,
   type YAMLMap,
@@ -233,7 +235,7 @@ class TreeReader {
         }
         continue;
       }
-      if (this.#isRepeated(result, own)) this.#duplicate(value ?? key, own);
+      if (this.#isRepeated(result, own)) this.#duplicate(startOf(pair), own);
       setMember(result, typeof own === 'string' ? own : own.name, member);
     }
   }
@@ -306,18 +308,26 @@ class TreeReader {
     return text;
   }
 
-  /** Records a duplicate key with the line on which its value starts, as in kube-apiserver. */
-  #duplicate(node: ParsedNode | null, key: string | TypedKey): void {
+  /**
+   * Records a duplicate key with the line on which its value starts, as in kube-apiserver.
+   * @param start the offset of the value; undefined if it has none
+   */
+  #duplicate(start: number | undefined, key: string | TypedKey): void {
     if (this.#duplicates.length >= duplicatesMax) return;
-    const line = node === null ? 0 : this.#lineOf(node);
+    const line = start === undefined ? 0 : this.#lines.linePos(start).line;
     const shown =
       typeof key === 'string' ? JSON.stringify(truncateText(key, shownPathMax)) : key.shown;
     this.#duplicates.push(`line ${line}: key ${shown} already set in map`);
   }
+}
 
-  #lineOf(node: { range?: readonly number[] | null | undefined }): number {
-    return this.#lines.linePos(node.range?.[0] ?? 0).line;
-  }
+/** The offset of a pair's value with its anchor and tag, or of the key if there is no value. */
+function startOf({ key, value, srcToken }: Pair<unknown, unknown>): number | undefined {
+  const isProperty = ({ type }: { readonly type: string }) => type === 'anchor' || type === 'tag';
+  const property = srcToken?.sep?.find(isProperty);
+  if (property !== undefined) return property.offset;
+  const node = isNode(value) ? value : key;
+  return isNode(node) ? (node.range?.[0] ?? 0) : undefined;
 }
 
 function isMergeKey(node: ParsedNode | null): boolean {

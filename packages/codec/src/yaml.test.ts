@@ -148,6 +148,11 @@ describe('decoding YAML', () => {
       'line 7: key true already set in map',
     ]);
     expect(await decoded('1: a\n1.0: b\n')).toEqual({ value: { 1: 'b' }, duplicates: [] });
+    // A value begins with its anchor and its tag.
+    expect((await decoded('a: 0\na: &x\n  b: !!map\n    c: 1\n  b:\n    - 1\n')).repeated).toEqual([
+      'line 6: key "b" already set in map',
+      'line 2: key "a" already set in map',
+    ]);
   });
 
   test.each([
