@@ -19,7 +19,7 @@ import { lazyStep, lazyWork } from './lazy-operators.ts';
 import { showValue } from './library/conversions.ts';
 import { checkLiteralPattern } from './library/strings.ts';
 import { type Conversions, type Division, Meter, workMax } from './meter.ts';
-import { asAttribute, attributeStep } from './optional-attributes.ts';
+import { attributeStep, mayBeOptional } from './optional-attributes.ts';
 import { inPasses, type Pass, passFor } from './passes.ts';
 import {
   type CallExpr,
@@ -32,6 +32,7 @@ import {
 import { enumValues, typesWithoutValue } from './syntax/messages.ts';
 import { type Environment, namespacedName, structNamed, typeNames } from './types/environment.ts';
 import type { CallContext, Overload } from './types/functions.ts';
+import { dynType } from './types/types.ts';
 import {
   CelCostError,
   CelError,
@@ -329,8 +330,9 @@ class Compiler implements Compiles {
     return this.#constants.valueOf(expr) !== undefined;
   }
 
-  isAttribute(expr: Expr, scope: readonly string[]): boolean {
-    return this.#attributes.whole(expr, scope) !== undefined;
+  isReadAgain(expr: Expr, scope: readonly string[]): boolean {
+    const isAttribute = this.#attributes.whole(expr, scope) !== undefined;
+    return !isAttribute && mayBeOptional(this.#types.get(expr) ?? dynType);
   }
 
   wholeOf(expr: Expr, scope: readonly string[]): number {
@@ -410,23 +412,24 @@ class Compiler implements Compiles {
   #ident(expr: Expr, name: string, scope: readonly string[]): Step {
     const slot = scope.lastIndexOf(name);
     // cel-go takes every name whose type is a type for the name of a type.
-    const isType = this.#types.get(expr)?.name === 'type';
+    const type = this.#types.get(expr) ?? dynType;
+    const isType = type.name === 'type';
     if (isType && !typeNames.has(name)) {
       throw new CelError(`reference to undefined type: ${name}`);
     }
     if (slot >= 0 && !isType) {
-      return (frame) => {
+      const step: Step = (frame) => {
         frame.spend(1);
         const value = frame.slots[slot];
         if (value === undefined) throw noSuchAttribute(name);
-        const content = value instanceof Unreadable ? readSpecial(value, frame, slot) : value;
-        return content instanceof Optional ? asAttribute(content) : content;
+        return value instanceof Unreadable ? readSpecial(value, frame, slot) : value;
       };
+      return mayBeOptional(type) ? attributeStep(step) : step;
     }
-    const type = typeNames.get(name);
-    if (type === undefined) throw noSuchAttribute(name);
+    const named = typeNames.get(name);
+    if (named === undefined) throw noSuchAttribute(name);
     if (typesWithoutValue.has(name)) throw new CelError(`reference to undefined type: ${name}`);
-    return constant(this.#constants.keep(expr, new TypeValue(longTypeName(type))));
+    return constant(this.#constants.keep(expr, new TypeValue(longTypeName(named))));
   }
 
   #select(expr: SelectExpr, scope: readonly string[]): Step {
@@ -465,7 +468,7 @@ class Compiler implements Compiles {
   /** An operand whose member is read, an attribute. */
   #memberOperand(expr: Expr, scope: readonly string[]): Step {
     const step = this.compile(expr, scope);
-    return this.isAttribute(expr, scope) ? step : attributeStep(step);
+    return this.isReadAgain(expr, scope) ? attributeStep(step) : step;
   }
 
   #call(expr: CallExpr, scope: readonly string[]): Step {

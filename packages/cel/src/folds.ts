@@ -50,8 +50,11 @@ export interface Compiles {
   isDivided(expr: Expr): boolean;
   /** Whether a compiled node is constant. */
   isConstant(expr: Expr): boolean;
-  /** Whether the node is a variable with members that are read from it, or a choice of `?:`. */
-  isAttribute(expr: Expr, scope: readonly string[]): boolean;
+  /**
+   * Whether the value of a node may be an optional that becomes an attribute: the node is neither a
+   * variable with members that are read from it nor a choice of `?:`.
+   */
+  isReadAgain(expr: Expr, scope: readonly string[]): boolean;
   /** The cost of an attribute besides its members; 0 for other nodes. */
   wholeOf(expr: Expr, scope: readonly string[]): number;
   /** The node in steps; one step if it is not divided. */

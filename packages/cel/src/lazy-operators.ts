@@ -1,5 +1,5 @@
 import { type Compiles, outcome, outcomeSteps, type Step, type Work } from './folds.ts';
-import { asAttribute } from './optional-attributes.ts';
+import { attributeStep, attributeWork } from './optional-attributes.ts';
 import type { CallExpr, Expr } from './syntax/ast.ts';
 import { noSuchOverload } from './types/functions.ts';
 import { CelError, Optional, readContent, type Value } from './values.ts';
@@ -16,7 +16,12 @@ export function lazyStep(
 ): Step | undefined {
   const operands = lazyOperands(expr);
   if (operands === undefined) return undefined;
-  const [first, second, third] = operands.map((operand) => compiler.compile(operand, scope));
+  const [first, second, third] = operands.map((operand, index) => {
+    const step = compiler.compile(operand, scope);
+    return isChoice(expr, index) && compiler.isReadAgain(operand, scope)
+      ? attributeStep(step)
+      : step;
+  });
   if (first === undefined || second === undefined) return undefined;
   const { name } = expr;
   if (choices.has(name)) {
@@ -27,12 +32,11 @@ export function lazyStep(
   }
   if (third !== undefined) {
     const refund = refundOf(operands, { compiler, scope });
-    const attribute = attributeOf(operands, { compiler, scope });
     return (frame) => {
       const condition = first(frame);
       if (typeof condition !== 'boolean') throw noSuchOverload();
       frame.spend(-refund(condition));
-      return attribute(condition, condition ? second(frame) : third(frame));
+      return condition ? second(frame) : third(frame);
     };
   }
   const decides = name === '_||_';
@@ -54,17 +58,6 @@ function refundOf(
   return (condition) => (condition ? whenTrue : whenFalse) ?? 0;
 }
 
-/** The value of `?:`, an attribute, given that of its chosen operand. */
-function attributeOf(
-  [, chosen, other]: readonly Expr[],
-  { compiler, scope }: { readonly compiler: Compiles; readonly scope: readonly string[] },
-): (condition: boolean, value: Value) => Value {
-  const [whenTrue, whenFalse] = [chosen, other].map(
-    (operand) => operand !== undefined && !compiler.isAttribute(operand, scope),
-  );
-  return (condition, value) => ((condition ? whenTrue : whenFalse) ? asAttribute(value) : value);
-}
-
 /** `lazyStep` in steps. */
 export function lazyWork(
   compiler: Compiles,
@@ -73,7 +66,12 @@ export function lazyWork(
 ): Work | undefined {
   const operands = lazyOperands(expr);
   if (operands === undefined) return undefined;
-  const [first, second, third] = operands.map((operand) => compiler.work(operand, scope));
+  const [first, second, third] = operands.map((operand, index) => {
+    const work = compiler.work(operand, scope);
+    return isChoice(expr, index) && compiler.isReadAgain(operand, scope)
+      ? attributeWork(work)
+      : work;
+  });
   if (first === undefined || second === undefined) return undefined;
   const { name } = expr;
   if (choices.has(name)) {
@@ -84,12 +82,11 @@ export function lazyWork(
   }
   if (third !== undefined) {
     const refund = refundOf(operands, { compiler, scope });
-    const attribute = attributeOf(operands, { compiler, scope });
     return function* (frame) {
       const condition = yield* first(frame);
       if (typeof condition !== 'boolean') throw noSuchOverload();
       frame.spend(-refund(condition));
-      return attribute(condition, yield* (condition ? second : third)(frame));
+      return yield* (condition ? second : third)(frame);
     };
   }
   const decides = name === '_||_';
@@ -99,6 +96,9 @@ export function lazyWork(
     return undecided([firstOutcome, yield* outcomeSteps(second, frame)], { decides });
   };
 }
+
+/** Whether an operand is one of those among which `?:` chooses. */
+const isChoice = ({ name }: CallExpr, index: number) => name === '_?_:_' && index > 0;
 
 function lazyOperands({ name, target, args }: CallExpr): readonly Expr[] | undefined {
   if (target === undefined) return operators.has(name) ? args : undefined;

@@ -1,4 +1,5 @@
 import type { Step, Work } from './folds.ts';
+import { containsParameters, isDyn, type Type } from './types/types.ts';
 import {
   DeclaredList,
   isMapValue,
@@ -33,6 +34,10 @@ function converted(content: Value): Value {
   if (content instanceof DeclaredList) return content.undeclared?.() ?? content;
   return isMapValue(content) ? (content.undeclared?.() ?? content) : content;
 }
+
+/** Whether a value of the type may be an optional. */
+export const mayBeOptional = (type: Type): boolean =>
+  type.name === 'optional_type' || isDyn(type) || containsParameters(type);
 
 /** A step whose value is an attribute. */
 export const attributeStep =
