@@ -331,19 +331,13 @@ class Parser {
     const brace = this.#tokens[end];
     if (brace?.text !== '{' || brace.kind !== 'operator') return undefined;
     this.#next = end + 1;
-    const fields: StructField[] = [];
-    let height = 0;
-    for (let isMore = this.#isFirst('}'); isMore; isMore = this.#isMore('}')) {
-      const optional = this.#accept('?') !== undefined;
+    const fields = this.#elements({ at, end: '}' }, (optional): StructField => {
       const field = this.#peek();
       if (!isName(field)) throw new Misplaced();
       this.#take();
       const { at: colon } = this.#expect(':');
-      fields.push({ at: colon, name: field.text, value: this.#expression(), optional });
-      height = Math.max(height, this.#height);
-    }
-    this.#expect('}');
-    this.#rise(height, at);
+      return { at: colon, name: field.text, value: this.#expression(), optional };
+    });
     return { kind: 'struct', at: brace.at, name: full, fields };
   }
 
@@ -361,35 +355,45 @@ class Parser {
 
   #list(): Expr {
     const { at } = this.#expect('[');
-    const items: { value: Expr; optional: boolean }[] = [];
-    let height = 0;
-    for (let isMore = this.#isFirst(']'); isMore; isMore = this.#isMore(']')) {
-      const optional = this.#accept('?') !== undefined;
-      items.push({ value: this.#expression(), optional });
-      height = Math.max(height, this.#height);
-      if (items.length > itemsMax) throw new LimitError(at, 'list literal has too many elements');
-    }
-    this.#expect(']');
-    this.#rise(height, at);
+    const literal = { at, end: ']', tooMany: 'list literal has too many elements' } as const;
+    const items = this.#elements(literal, (optional) => ({ value: this.#expression(), optional }));
     return { kind: 'list', at, items };
   }
 
   #map(): Expr {
     const { at } = this.#expect('{');
-    const entries: MapEntry[] = [];
-    let height = 0;
-    for (let isMore = this.#isFirst('}'); isMore; isMore = this.#isMore('}')) {
-      const optional = this.#accept('?') !== undefined;
+    const literal = { at, end: '}', tooMany: 'map literal has too many entries' } as const;
+    const entries = this.#elements(literal, (optional): MapEntry => {
       const key = this.#expression();
-      height = Math.max(height, this.#height);
+      const height = this.#height;
       const colon = this.#expect(':');
-      entries.push({ at: colon.at, key, value: this.#expression(), optional });
-      height = Math.max(height, this.#height);
-      if (entries.length > itemsMax) throw new LimitError(at, 'map literal has too many entries');
-    }
-    this.#expect('}');
-    this.#rise(height, at);
+      const value = this.#expression();
+      this.#height = Math.max(height, this.#height);
+      return { at: colon.at, key, value, optional };
+    });
     return { kind: 'map', at, entries };
+  }
+
+  /**
+   * Reads the elements of a literal and its end.
+   *
+   * @param literal.tooMany the error if there are more than `itemsMax` elements; no limit without
+   */
+  #elements<T>(
+    literal: { readonly at: number; readonly end: ']' | '}'; readonly tooMany?: string },
+    read: (optional: boolean) => T,
+  ): readonly T[] {
+    const { at, end, tooMany } = literal;
+    const elements: T[] = [];
+    let height = 0;
+    for (let isMore = this.#isFirst(end); isMore; isMore = this.#isMore(end)) {
+      elements.push(read(this.#accept('?') !== undefined));
+      height = Math.max(height, this.#height);
+      if (tooMany !== undefined && elements.length > itemsMax) throw new LimitError(at, tooMany);
+    }
+    this.#expect(end);
+    this.#rise(height, at);
+    return elements;
   }
 
   #member(start: Expr): Expr {
