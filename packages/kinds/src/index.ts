@@ -150,7 +150,14 @@ export {
   piecesOf,
   ruleEscalation,
 } from './rbac/escalation.ts';
-export { matchesUrl, type PolicyRule, policyRule, rulesOf, trimStars } from './rbac/policy-rule.ts';
+export {
+  matchesUrl,
+  type PolicyRule,
+  policyRule,
+  rulesOf,
+  rulesSteps,
+  trimStars,
+} from './rbac/policy-rule.ts';
 export {
   type Allocation,
   type AllocationOutcome,

@@ -62,6 +62,7 @@ export {
 export { loadAuthorizationConfiguration } from './gates/authz/authorization-configuration.ts';
 export { defaultRbac } from './gates/authz/rbac/default-roles.ts';
 export { createRbacAuthorizer } from './gates/authz/rbac/rbac-authorizer.ts';
+export { RbacChanges } from './gates/authz/rbac/rbac-changes.ts';
 export { createWebhookAuthorizer } from './gates/authz/webhook-authorizer.ts';
 export type { FlowRequest } from './gates/flowcontrol/contract.ts';
 export { limitInFlight } from './gates/flowcontrol/contract.ts';

@@ -1,4 +1,11 @@
-import { isObject, type JsonObject, member, stringsOf } from '@wheelhouse/machinery';
+import {
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  member,
+  runInOnePiece,
+  stringsOf,
+} from '@wheelhouse/machinery';
 
 /** A rule of a Role or ClusterRole; absent lists are empty. */
 export interface PolicyRule {
@@ -20,20 +27,43 @@ export function policyRule(lists: Partial<PolicyRule>): PolicyRule {
   };
 }
 
-/** Returns the rules of a role object, without items that are not objects. */
+/**
+ * Returns the rules of a role object, without items that are not objects. They may share lists with
+ * the object.
+ */
 export function rulesOf(role: JsonObject): readonly PolicyRule[] {
-  const rules = member(role, 'rules');
-  return Array.isArray(rules) ? rules.filter(isObject).map(ruleOf) : [];
+  return runInOnePiece(rulesSteps(role));
+}
+
+/** Does the work of `rulesOf` in steps (TRUST-2). */
+export function* rulesSteps(role: JsonObject): Generator<void, readonly PolicyRule[]> {
+  const rules: PolicyRule[] = [];
+  const items = member(role, 'rules');
+  if (!Array.isArray(items)) return rules;
+  for (const item of items) {
+    if (!isObject(item)) continue;
+    rules.push(ruleOf(item));
+    yield;
+  }
+  return rules;
 }
 
 function ruleOf(value: JsonObject): PolicyRule {
   return {
-    verbs: stringsOf(value.verbs),
-    apiGroups: stringsOf(value.apiGroups),
-    resources: stringsOf(value.resources),
-    resourceNames: stringsOf(value.resourceNames),
-    nonResourceURLs: stringsOf(value.nonResourceURLs),
+    verbs: textsIn(value.verbs),
+    apiGroups: textsIn(value.apiGroups),
+    resources: textsIn(value.resources),
+    resourceNames: textsIn(value.resourceNames),
+    nonResourceURLs: textsIn(value.nonResourceURLs),
   };
+}
+
+const none: readonly string[] = [];
+
+/** Returns what `stringsOf` does, without a copy if possible: a role may have 8,000 rules. */
+function textsIn(value: JsonValue | undefined): readonly string[] {
+  if (!Array.isArray(value) || value.length === 0) return none;
+  return value.every((item) => typeof item === 'string') ? value : stringsOf(value);
 }
 
 /** Removes all `*` at the end. */

@@ -1,10 +1,10 @@
-import { type CatalogueSnapshot, policyRule, type ResourceDef } from '@wheelhouse/kinds';
+import { policyRule } from '@wheelhouse/kinds';
 import {
   andThen,
   background,
   type Clock,
   type Counter,
-  type Dialect,
+  type MaybePromise,
   type MetricRegistry,
   type UserInfo,
   type WebhookOutcome,
@@ -19,17 +19,12 @@ import {
   alwaysDeny,
 } from '../../gates/authz/authorization.ts';
 import type { EscalationPort } from '../../gates/authz/rbac/escalation-check.ts';
-import {
-  createRbacAuthorizer,
-  type RbacSource,
-  type RulesForUser,
-} from '../../gates/authz/rbac/rbac-authorizer.ts';
-import type { RbacChange, RbacKind } from '../../gates/authz/rbac/rbac-index.ts';
+import { createRbacAuthorizer, type RulesForUser } from '../../gates/authz/rbac/rbac-authorizer.ts';
+import { RbacChanges } from '../../gates/authz/rbac/rbac-changes.ts';
+import type { RbacKind } from '../../gates/authz/rbac/rbac-index.ts';
 import type { MatchRequest } from '../../gates/authz/webhook-authorizer.ts';
-import { type CachePool, follow } from '../../registry/caches.ts';
-import { decodeEntry } from '../../registry/object-codec.ts';
+import { follow } from '../../registry/caches.ts';
 import type { AuthorizationResult, Decision } from '../../registry/permit.ts';
-import type { EntryChange } from '../../watchcache/contract.ts';
 import type { Entry } from '../../watchcache/entry.ts';
 import { type ClientMeter, clientMeter } from '../../webhooks/client-metrics.ts';
 import type { WebhookAttempt } from '../../webhooks/webhook-client.ts';
@@ -38,7 +33,7 @@ import type { ReadingBase } from '../context.ts';
 /** An authorizer, and the rules it can list for a user. */
 export interface AuthorizerPart {
   readonly authorizer: Authorizer;
-  rulesFor(user: UserInfo, namespace: string): RulesForUser;
+  rulesFor(user: UserInfo, namespace: string): MaybePromise<RulesForUser>;
 }
 
 /** The authorizers that persist while the configuration changes. */
@@ -59,9 +54,11 @@ export async function openAuthorizerParts(
   if (types.has('ABAC')) parts.set('ABAC', await openAbac(options));
   const rbac = createRbac(options);
   if (types.has('RBAC')) {
-    const { authorizer } = await rbac.open();
-    const rulesFor: AuthorizerPart['rulesFor'] = (user, namespace) =>
-      authorizer.rulesFor(user, namespace);
+    const { authorizer, changes } = await rbac.open();
+    const rulesFor: AuthorizerPart['rulesFor'] = async (user, namespace) => {
+      await changes.settled();
+      return authorizer.rulesFor(user, namespace);
+    };
     parts.set('RBAC', { authorizer, rulesFor });
   }
   const node = types.has('Node') ? await openNodeAuthorizer(options) : undefined;
@@ -132,14 +129,10 @@ async function openNodeAuthorizer({ config, dialect, catalogue, caches }: Readin
 }
 
 /** Creates RBAC's rules, which escalation checks use even if RBAC does not authorize requests. */
-function createRbac({ catalogue, caches, dialect }: ReadingBase) {
-  const open = async () => {
-    const source = await openRbacSource({ caches, snapshot: catalogue.snapshot(), dialect });
-    return { source, authorizer: createRbacAuthorizer({ source, dialect }) };
-  };
-  let opened: ReturnType<typeof open> | undefined;
+function createRbac(base: ReadingBase) {
+  let opened: ReturnType<typeof openRbac> | undefined;
   const openOnce = () => {
-    opened ??= open().catch((error: unknown) => {
+    opened ??= openRbac(base).catch((error: unknown) => {
       // The next call tries again.
       opened = undefined;
       throw error;
@@ -149,92 +142,56 @@ function createRbac({ catalogue, caches, dialect }: ReadingBase) {
   return {
     open: openOnce,
     async rules() {
-      const { source, authorizer } = await openOnce();
-      await source.fresh();
+      const { fresh, authorizer } = await openOnce();
+      await fresh();
       return authorizer;
     },
     close: () => {
       background(
         { where: 'authz' },
-        opened?.then(({ authorizer }) => authorizer.stop()),
+        opened?.then(({ close }) => close()),
       );
     },
   };
 }
 
-const resources: Readonly<Record<RbacKind, string>> = {
-  Role: 'roles',
-  ClusterRole: 'clusterroles',
-  RoleBinding: 'rolebindings',
-  ClusterRoleBinding: 'clusterrolebindings',
-};
+const rbacResources: readonly (readonly [kind: RbacKind, resource: string])[] = [
+  ['ClusterRole', 'clusterroles'],
+  ['Role', 'roles'],
+  ['ClusterRoleBinding', 'clusterrolebindings'],
+  ['RoleBinding', 'rolebindings'],
+];
 
 /**
- * Feeds the RBAC authorizer from the watch caches of the four kinds, which are loaded when this
- * resolves. `fresh` resolves once the authorizer is as current as the store.
+ * Creates the RBAC authorizer and feeds it from the watch caches of the four kinds, which are in its
+ * index when this resolves. `fresh` resolves once the index is as current as the store.
  */
-async function openRbacSource(options: {
-  readonly caches: CachePool;
-  readonly snapshot: CatalogueSnapshot;
-  readonly dialect: Dialect;
-}): Promise<RbacSource & { fresh(): Promise<void> }> {
-  const { caches, snapshot, dialect } = options;
+async function openRbac({ catalogue, caches, dialect, config }: ReadingBase) {
+  const { clock, logger } = config;
+  const snapshot = catalogue.snapshot();
   const group = dialect.group('rbac.authorization');
-  const kinds = Object.keys(resources) as RbacKind[];
-  const listeners = new Set<(change: RbacChange) => void>();
-  const followed = await Promise.all(
-    kinds.map(async (kind) => {
-      const def = requiredKind(snapshot, group, resources[kind]);
-      const onChange = (change: Pick<EntryChange, 'previous' | 'current'>) => {
-        for (const listener of listeners) listener(rbacChange(kind, change));
-      };
-      return [kind, await followEntries({ caches, def, onChange })] as const;
-    }),
+  const changes = new RbacChanges({ clock, logger });
+  const kinds = rbacResources.map(([kind, resource]) => ({
+    kind,
+    cache: caches.of(requiredKind(snapshot, group, resource)),
+  }));
+  const followed = await changes.load(() =>
+    Promise.all(
+      kinds.map(({ kind, cache }) => {
+        const onEntry = (key: string, entry: Entry | undefined) => changes.report(kind, key, entry);
+        return follow(cache, onEntry, { unreadable: 'omitted' });
+      }),
+    ),
   );
-  const byKind = new Map(followed);
   return {
+    changes,
+    authorizer: createRbacAuthorizer({ changes, dialect, clock }),
     async fresh() {
-      await Promise.all(followed.map(([, { fresh }]) => fresh()));
+      await Promise.all(kinds.map(({ cache }) => cache.get('', undefined)));
+      await changes.settled();
     },
-    list: (kind) => (byKind.get(kind)?.entries() ?? []).map(decodeEntry),
-    onChange(listener) {
-      listeners.add(listener);
-      return () => {
-        listeners.delete(listener);
-        for (const [, { close }] of followed) close();
-      };
-    },
-  };
-}
-
-function rbacChange(
-  kind: RbacKind,
-  { previous, current }: Pick<EntryChange, 'previous' | 'current'>,
-): RbacChange {
-  if (current !== undefined) return { kind, current: decodeEntry(current) };
-  return { kind, ...(previous === undefined ? {} : { previous: decodeEntry(previous) }) };
-}
-
-/** Keeps the decoded objects of a kind and reports every change. */
-async function followEntries(options: {
-  readonly caches: CachePool;
-  readonly def: ResourceDef;
-  readonly onChange: (change: Pick<EntryChange, 'previous' | 'current'>) => void;
-}) {
-  const cache = options.caches.of(options.def);
-  const entryByKey = new Map<string, Entry>();
-  const onEntry = (key: string, current: Entry | undefined) => {
-    const previous = entryByKey.get(key);
-    if (current === undefined) entryByKey.delete(key);
-    else entryByKey.set(key, current);
-    options.onChange({ previous, current });
-  };
-  const followed = await follow(cache, onEntry, { unreadable: 'omitted' });
-  return {
-    close: followed.close,
-    entries: () => [...entryByKey.values()],
-    fresh: async () => {
-      await cache.get('', undefined);
+    close() {
+      for (const subscription of followed) subscription.close();
     },
   };
 }

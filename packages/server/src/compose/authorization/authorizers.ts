@@ -85,7 +85,7 @@ export async function createAuthorizers(
     list: chain.list,
     rules: parts.rules,
     async rulesFor(user, namespace) {
-      const answers = chain.parts.map((part) => part.rulesFor(user, namespace));
+      const answers = await Promise.all(chain.parts.map((part) => part.rulesFor(user, namespace)));
       return {
         rules: answers.flatMap(({ rules }) => rules),
         errors: answers.flatMap(({ errors }) => errors),

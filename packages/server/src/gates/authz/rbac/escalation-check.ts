@@ -3,7 +3,7 @@ import {
   escalationMessage,
   type PolicyRule,
   policyRule,
-  rulesOf,
+  rulesSteps,
   textAt,
 } from '@wheelhouse/kinds';
 import {
@@ -81,7 +81,8 @@ async function checkRole({ port, clock, call, object }: Check): Promise<void> {
   const { def, namespace, name } = call.target;
   const attributes = { verb: 'escalate', resource: def.resource, namespace, name };
   if (await isAllowed(port, call, attributes)) return;
-  await requireGranted({ port, clock, call, required: rulesOf(object) });
+  const required = await runInSlices(rulesSteps(object), clock);
+  await requireGranted({ port, clock, call, required });
   if (!hasAggregation(object) && !hasAggregation(call.old)) return;
   const why = 'must have cluster-admin privileges to use the aggregationRule';
   await requireGranted({ port, clock, call, required: everything, why });

@@ -1,8 +1,16 @@
-import { type ApiObject, dialectOf, type JsonObject } from '@wheelhouse/machinery';
+import {
+  type ApiObject,
+  dialectOf,
+  type JsonObject,
+  runInOnePiece,
+  silentLogger,
+} from '@wheelhouse/machinery';
 import { describe, expect, test } from 'vitest';
-import type { Attributes } from '../../../registry/permit.ts';
-import { createRbacAuthorizer, type RbacSource } from './rbac-authorizer.ts';
-import type { RbacChange, RbacKind } from './rbac-index.ts';
+import { dryEntry, encodeStored } from '../../../registry/object-codec.ts';
+import type { Attributes, AuthorizationResult } from '../../../registry/permit.ts';
+import { createRbacAuthorizer } from './rbac-authorizer.ts';
+import { RbacChanges } from './rbac-changes.ts';
+import { RbacIndex, type RbacKind } from './rbac-index.ts';
 
 function object(kind: RbacKind, place: string, body: JsonObject): ApiObject {
   const [namespace, name = ''] = place.includes('/') ? place.split('/') : ['', place];
@@ -14,23 +22,31 @@ function object(kind: RbacKind, place: string, body: JsonObject): ApiObject {
   };
 }
 
-/** An authorizer without roles, and a function that reports changes to it. */
-function rbac() {
-  let apply = (_: RbacChange): void => {};
-  const onChange: RbacSource['onChange'] = (listener) => {
-    apply = listener;
-    return () => {};
+/**
+ * An authorizer without roles, and the changes that it follows.
+ * @param readMs the time that passes with each reading of the clock, by which large changes pause
+ */
+function rbac(readMs = 0) {
+  let nowMs = 0;
+  const monotonic = () => {
+    nowMs += readMs;
+    return nowMs;
   };
-  const source = { list: () => [], onChange };
-  const authorizer = createRbacAuthorizer({ source, dialect: dialectOf('svc') });
-  return { ...authorizer, apply: (change: RbacChange) => apply(change) };
+  const clock = { monotonic };
+  const changes = new RbacChanges({ clock, logger: silentLogger });
+  const authorizer = createRbacAuthorizer({ changes, dialect: dialectOf('svc'), clock });
+  return { ...authorizer, changes };
 }
 type Rbac = ReturnType<typeof rbac>;
 
-function add(to: Rbac, kind: RbacKind, place: string, body: JsonObject): ApiObject {
-  const current = object(kind, place, body);
-  to.apply({ kind, current });
-  return current;
+function add(to: Rbac, kind: RbacKind, place: string, body: JsonObject): void {
+  const value = encodeStored(object(kind, place, body));
+  const index = { name: '', namespace: '', uid: '', labels: {}, fields: {}, ownerUids: [] };
+  to.changes.report(kind, place, dryEntry({ key: place, value, index }));
+}
+
+function remove(from: Rbac, kind: RbacKind, place: string): void {
+  from.changes.report(kind, place, undefined);
 }
 
 const requestWith = (change: Partial<Attributes> & { user?: Attributes['user'] }): Attributes => ({
@@ -125,11 +141,11 @@ describe('AUTHZ-4: bindings', () => {
     const authorizer = rbac();
     add(authorizer, 'ClusterRole', 'r', readPods);
     const roleRef = ref('ClusterRole', 'r');
-    const binding = add(authorizer, 'RoleBinding', 'ns/b', { roleRef, subjects: [subject] });
+    add(authorizer, 'RoleBinding', 'ns/b', { roleRef, subjects: [subject] });
     const who = { user: { name, uid: '', groups, extra: {} } };
     expect(decide(authorizer, who).decision).toBe('allow');
     expect(decide(authorizer).decision).toBe('no-opinion');
-    authorizer.apply({ kind: 'RoleBinding', previous: binding });
+    remove(authorizer, 'RoleBinding', 'ns/b');
     expect(decide(authorizer, who).decision).toBe('no-opinion');
   });
 
@@ -147,9 +163,9 @@ describe('AUTHZ-4: bindings', () => {
         'role.rbac.authorization.svc.io "gone" not found, ' +
         'RoleBinding "c/ns": subject User "u" must not have the namespace "ns"]',
     );
-    const role = add(authorizer, 'Role', 'ns/gone', readPods);
+    add(authorizer, 'Role', 'ns/gone', readPods);
     expect(decide(authorizer).decision).toBe('allow');
-    authorizer.apply({ kind: 'Role', previous: role });
+    remove(authorizer, 'Role', 'ns/gone');
     expect(decide(authorizer).decision).toBe('no-opinion');
   });
 
@@ -164,5 +180,176 @@ describe('AUTHZ-4: bindings', () => {
     expect(authorizer.rulesFor(requestWith({}).user, 'ns').rules).toMatchObject(readPods.rules);
     add(authorizer, 'ClusterRoleBinding', 'b', { roleRef, subjects: [user('v')] });
     expect(decide(authorizer).decision).toBe('no-opinion');
+  });
+});
+
+const rulesAbout = (resources: readonly string[]) =>
+  resources.map((resource) => ({ verbs: ['get'], apiGroups: [''], resources: [resource] }));
+const many = (count: number, stem: string) =>
+  Array.from({ length: count }, (_, at) => `${stem}${at}`);
+/** Rules about so many resources that a role with them is large. */
+const largeRules = rulesAbout(['pods', ...many(1_000, 'r')]);
+const manyUsers = [user('u'), ...many(1_000, 'user').map(user)];
+const bound = (name: string) => ({ roleRef: ref('ClusterRole', name), subjects: [user('u')] });
+const awaited = async (decision: ReturnType<Rbac['authorize']>) => (await decision).decision;
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
+const isWaiting = (decision: ReturnType<Rbac['authorize']>) => decision instanceof Promise;
+
+describe('TRUST-2: large roles and bindings', () => {
+  /** Runs the steps of a change, and returns the decisions before, between, and after them. */
+  function decisionsBetween(index: RbacIndex, change: Generator<void, void>): string[] {
+    const grants = () => {
+      const found: string[] = [];
+      index.visit({ name: 'u', uid: '', groups: [], extra: {} }, 'ns', ({ binding }) => {
+        found.push(`${binding.shown}: ${binding.role.compiled.length}`);
+        return 'continue';
+      });
+      return found.join(', ');
+    };
+    const seen = [grants()];
+    for (const _ of change) seen.push(grants());
+    return [...seen, grants()];
+  }
+  const binding = { kind: 'RoleBinding', namespace: 'ns', name: 'b' } as const;
+  const role = { kind: 'ClusterRole', namespace: '', name: 'r' } as const;
+  const bindingOf = (subjects: JsonObject[], to: string) =>
+    object('RoleBinding', 'ns/b', { roleRef: ref('ClusterRole', to), subjects });
+
+  test('a role takes a step for each rule, and takes effect as a whole', () => {
+    const index = new RbacIndex();
+    runInOnePiece(index.setSteps(binding, bindingOf([user('u')], 'r')));
+    const set = (count: number) =>
+      index.setSteps(role, object('ClusterRole', 'r', { rules: largeRules.slice(0, count) }));
+    runInOnePiece(set(1));
+    const seen = decisionsBetween(index, set(1_000));
+    expect(seen.length).toBeGreaterThan(2_000);
+    const shown = 'RoleBinding "b/ns" of ClusterRole "r"';
+    expect([...new Set(seen)]).toEqual([`${shown}: 1`, `${shown}: 1000`]);
+    expect(seen.at(-2)).toBe(`${shown}: 1`);
+  });
+
+  test('a binding takes a step for each subject, and takes effect as a whole', () => {
+    const index = new RbacIndex();
+    runInOnePiece(index.setSteps(binding, bindingOf(manyUsers, 'r')));
+    const replaced = decisionsBetween(index, index.setSteps(binding, bindingOf(manyUsers, 'q')));
+    expect(replaced.length).toBeGreaterThan(2_000);
+    const shown = (name: string) => `RoleBinding "b/ns" of ClusterRole "${name}": 0`;
+    expect([...new Set(replaced)]).toEqual([shown('r'), shown('q')]);
+    const removed = decisionsBetween(index, index.setSteps(binding, undefined));
+    expect(removed.length).toBeGreaterThan(1_000);
+    expect([...new Set(removed)]).toEqual([shown('q'), '']);
+    expect(index.role(ref('ClusterRole', 'r'), '')).toBeUndefined();
+    expect(index.role(ref('ClusterRole', 'q'), '')).toBeUndefined();
+  });
+
+  test('a decision waits for a changed role of the user', async () => {
+    const authorizer = rbac();
+    add(authorizer, 'ClusterRoleBinding', 'b', bound('r'));
+    add(authorizer, 'ClusterRole', 'r', { rules: largeRules });
+    const grant = authorizer.authorize(requestWith({}));
+    expect(isWaiting(grant)).toBe(true);
+    expect(await awaited(grant)).toBe('allow');
+    expect(isWaiting(authorizer.authorize(requestWith({})))).toBe(false);
+    add(authorizer, 'ClusterRole', 'r', { rules: largeRules.slice(1) });
+    const revoked = authorizer.authorize(requestWith({}));
+    expect(isWaiting(revoked)).toBe(true);
+    expect(await awaited(revoked)).toBe('no-opinion');
+  });
+
+  test('a decision waits for a changed binding in its namespace', async () => {
+    const authorizer = rbac();
+    add(authorizer, 'ClusterRole', 'r', readPods);
+    const roleRef = ref('ClusterRole', 'r');
+    add(authorizer, 'RoleBinding', 'ns/b', { roleRef, subjects: manyUsers });
+    const elsewhere = authorizer.authorize(requestWith({ namespace: 'other' }));
+    expect(elsewhere).toEqual({ decision: 'no-opinion', reason: '' });
+    const grant = authorizer.authorize(requestWith({}));
+    expect(isWaiting(grant)).toBe(true);
+    expect(await awaited(grant)).toBe('allow');
+    add(authorizer, 'RoleBinding', 'ns/b', { roleRef, subjects: manyUsers.slice(1) });
+    expect(await awaited(authorizer.authorize(requestWith({})))).toBe('no-opinion');
+    remove(authorizer, 'RoleBinding', 'ns/b');
+    const other = requestWith({ user: { name: 'user7', uid: '', groups: [], extra: {} } });
+    expect(await awaited(authorizer.authorize(other))).toBe('no-opinion');
+  });
+
+  test('a decision that other roles allow waits for no change', () => {
+    const authorizer = rbac();
+    add(authorizer, 'ClusterRole', 'small', readPods);
+    add(authorizer, 'ClusterRoleBinding', 'a', bound('large'));
+    add(authorizer, 'ClusterRoleBinding', 'b', bound('small'));
+    add(authorizer, 'ClusterRole', 'large', { rules: largeRules });
+    expect(decide(authorizer).reason).toBe(
+      'RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "small" to User "u"',
+    );
+  });
+
+  test('changes of one object stay in order, and the last one takes effect', async () => {
+    const authorizer = rbac(0.05);
+    add(authorizer, 'ClusterRoleBinding', 'b', bound('r'));
+    add(authorizer, 'ClusterRole', 'r', { rules: largeRules });
+    add(authorizer, 'ClusterRole', 'r', { rules: [] });
+    expect(await awaited(authorizer.authorize(requestWith({})))).toBe('no-opinion');
+    add(authorizer, 'ClusterRole', 'r', { rules: largeRules });
+    const first = authorizer.authorize(requestWith({}));
+    for (let turn = 0; turn < 3; turn += 1) await nextTurn();
+    // The index is now at work on the role.
+    add(authorizer, 'ClusterRole', 'r', { rules: largeRules.slice(1) });
+    const second = authorizer.authorize(requestWith({}));
+    expect(await awaited(first)).toBe('allow');
+    expect(await awaited(second)).toBe('no-opinion');
+    add(authorizer, 'ClusterRole', 'r', { rules: largeRules });
+    remove(authorizer, 'ClusterRole', 'r');
+    const third = await authorizer.authorize(requestWith({}));
+    expect(third.reason).toContain('"r" not found');
+    expect(authorizer.changes.isSettled).toBe(true);
+  });
+
+  test('a waiting decision does not wait for later changes', async () => {
+    const authorizer = rbac(0.05);
+    add(authorizer, 'ClusterRoleBinding', 'b', bound('r'));
+    add(authorizer, 'ClusterRole', 'r', { rules: largeRules });
+    let settled: AuthorizationResult | undefined;
+    const waiting = Promise.resolve(authorizer.authorize(requestWith({}))).then((result) => {
+      settled = result;
+    });
+    for (let at = 0; at < 200 && settled === undefined; at += 1) {
+      add(authorizer, 'ClusterRole', `other${at}`, { rules: largeRules });
+      add(authorizer, 'ClusterRole', 'r', { rules: largeRules });
+      await nextTurn();
+    }
+    expect(settled).toMatchObject({ decision: 'allow' });
+    expect(authorizer.changes.isSettled).toBe(false);
+    await waiting;
+  });
+
+  test('a decision on very many rules pauses, and visits a role once', async () => {
+    const authorizer = rbac();
+    const rules = rulesAbout(many(1_500, 'r'));
+    for (const name of many(15, 'role')) {
+      add(authorizer, 'ClusterRole', name, { rules });
+      add(authorizer, 'ClusterRoleBinding', name, {
+        roleRef: ref('ClusterRole', name),
+        subjects: Array.from({ length: 5 }, () => user('u')),
+      });
+    }
+    add(authorizer, 'ClusterRole', 'last', readPods);
+    add(authorizer, 'RoleBinding', 'ns/last', bound('last'));
+    await authorizer.changes.settled();
+    const decision = authorizer.authorize(requestWith({}));
+    expect(isWaiting(decision)).toBe(true);
+    expect((await decision).reason).toContain('"last/ns"');
+    expect(await awaited(authorizer.authorize(requestWith({ verb: 'list' })))).toBe('no-opinion');
+  });
+
+  test('all changes that are reported while the index is loaded are in it afterwards', async () => {
+    const authorizer = rbac();
+    await authorizer.changes.load(async () => {
+      add(authorizer, 'ClusterRole', 'r', { rules: largeRules });
+      add(authorizer, 'ClusterRoleBinding', 'b', bound('r'));
+      expect(authorizer.changes.isSettled).toBe(false);
+    });
+    expect(authorizer.changes.isSettled).toBe(true);
+    expect(decide(authorizer).decision).toBe('allow');
   });
 });

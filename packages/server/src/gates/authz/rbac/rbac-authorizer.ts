@@ -1,22 +1,15 @@
 import type { PolicyRule } from '@wheelhouse/kinds';
-import { type ApiObject, aggregateText, type Dialect, type UserInfo } from '@wheelhouse/machinery';
-import type { AuthorizationResult } from '../../../registry/permit.ts';
-import type { Authorizer } from '../authorization.ts';
 import {
-  type RbacChange,
-  RbacIndex,
-  type RbacKind,
-  type RoleSlot,
-  ruleAllows,
-} from './rbac-index.ts';
-
-/** The source of roles and bindings: in the server, the watch caches. */
-export interface RbacSource {
-  /** All current objects of a kind. */
-  list(kind: RbacKind): Iterable<ApiObject>;
-  /** Calls `listener` for every later change, in order; the result unsubscribes it. */
-  onChange(listener: (change: RbacChange) => void): () => void;
-}
+  aggregateText,
+  type Clock,
+  type Dialect,
+  runInSlices,
+  type UserInfo,
+} from '@wheelhouse/machinery';
+import type { Attributes, AuthorizationResult } from '../../../registry/permit.ts';
+import type { Authorizer } from '../authorization.ts';
+import type { RbacChanges } from './rbac-changes.ts';
+import { describeGrant, type Grant, type RoleSlot, ruleAllows } from './rbac-index.ts';
 
 /** The rules that apply to a user, and errors that may hide further rules. */
 export interface RulesForUser {
@@ -28,7 +21,9 @@ export interface RulesForUser {
 
 /**
  * The authorizer of Roles, ClusterRoles, and their bindings, which also lists rules (AUTHZ-4,
- * AUTHZ-8).
+ * AUTHZ-8). A decision takes all changes into account that were reported before it; it is a promise
+ * only if it must wait for one of them or visits very many rules. Lists of rules do not wait for
+ * changes.
  */
 export interface RbacAuthorizer extends Authorizer {
   /**
@@ -41,67 +36,128 @@ export interface RbacAuthorizer extends Authorizer {
     roleRef: { readonly kind: string; readonly name: string },
     namespace: string,
   ): Omit<RulesForUser, 'extent'>;
-  /** Ends the subscription. */
-  stop(): void;
 }
 
-const kinds: readonly RbacKind[] = ['ClusterRole', 'Role', 'ClusterRoleBinding', 'RoleBinding'];
+/** Number of rules and grants that a decision visits without a pause, 2 ms of work. */
+const visitedMax = 100_000;
 
-/** Creates an authorizer for Roles, ClusterRoles, and their bindings (AUTHZ-4). */
+/** Number of rules that a step of a longer decision visits. */
+const stepRules = 1_000;
+
+/**
+ * Creates an authorizer for Roles, ClusterRoles, and their bindings (AUTHZ-4).
+ * @param options.changes their index, and the changes that it does not contain yet
+ */
 export function createRbacAuthorizer(options: {
-  readonly source: RbacSource;
+  readonly changes: RbacChanges;
   readonly dialect: Dialect;
+  readonly clock: Pick<Clock, 'monotonic'>;
 }): RbacAuthorizer {
-  const { source, dialect } = options;
-  const index = new RbacIndex();
-  const stop = source.onChange((change) => index.apply(change));
-  for (const kind of kinds) for (const current of source.list(kind)) index.apply({ kind, current });
+  const { changes, dialect, clock } = options;
+  const { index } = changes;
+  const problemOf = ({ problem, binding }: Grant) => problem ?? unresolved(binding.role, dialect);
+
+  /** The decision, without grants that a waiting change may affect; undefined if it takes longer. */
+  const decideAtOnce = (attributes: Attributes): AuthorizationResult | undefined => {
+    const { isSettled } = changes;
+    let isOpen = !isSettled && changes.mayGrantIn(attributes.namespace);
+    let allowed: Grant | undefined;
+    let errors: Set<string> | undefined;
+    let visited = 0;
+    index.visit(attributes.user, attributes.namespace, (grant) => {
+      if (!isSettled && changes.mayChange(grant)) {
+        isOpen = true;
+        return 'continue';
+      }
+      const problem = problemOf(grant);
+      if (problem !== undefined) {
+        errors ??= new Set();
+        errors.add(problem);
+        return 'continue';
+      }
+      const { compiled } = grant.binding.role;
+      visited += 1 + compiled.length;
+      if (visited > visitedMax) {
+        isOpen = true;
+        return 'stop';
+      }
+      for (const rule of compiled) {
+        if (!ruleAllows(rule, attributes)) continue;
+        allowed = grant;
+        return 'stop';
+      }
+      return 'continue';
+    });
+    if (allowed !== undefined) return allowedBy(allowed);
+    return isOpen ? undefined : noOpinion(errors);
+  };
+
+  /** The decision in steps, which visit each role once for any number of its grants (TRUST-2). */
+  const decisionSteps = function* (attributes: Attributes): Generator<void, AuthorizationResult> {
+    const grants = new Map<RoleSlot, Grant>();
+    const errors = new Set<string>();
+    index.visit(attributes.user, attributes.namespace, (grant) => {
+      const problem = problemOf(grant);
+      const { role } = grant.binding;
+      if (problem !== undefined) errors.add(problem);
+      else if (!grants.has(role)) grants.set(role, grant);
+      return 'continue';
+    });
+    // The rules of the present, so that changes between two steps do not mix states.
+    const roles = Array.from(grants, ([{ compiled }, grant]) => ({ compiled, grant }));
+    let visited = 0;
+    for (const { compiled, grant } of roles) {
+      for (const rule of compiled) {
+        if (ruleAllows(rule, attributes)) return allowedBy(grant);
+        visited += 1;
+        if (visited % stepRules === 0) yield;
+      }
+    }
+    return noOpinion(errors);
+  };
+
+  const decideLater = async (attributes: Attributes): Promise<AuthorizationResult> => {
+    await changes.settled();
+    return runInSlices(decisionSteps(attributes), clock);
+  };
 
   return {
     name: 'RBAC',
-    stop,
-    authorize(attributes): AuthorizationResult {
-      let allowed: AuthorizationResult | undefined;
-      let errors: Set<string> | undefined;
-      index.visit(attributes.user, attributes.namespace, (grant) => {
-        const problem = grant.problem ?? unresolved(grant.role, dialect);
-        if (problem !== undefined) {
-          errors ??= new Set();
-          errors.add(problem);
-          return 'continue';
-        }
-        for (const rule of grant.role.compiled) {
-          if (!ruleAllows(rule, attributes)) continue;
-          allowed = { decision: 'allow', reason: `RBAC: allowed by ${grant.describe()}` };
-          return 'stop';
-        }
-        return 'continue';
-      });
-      if (allowed !== undefined) return allowed;
-      const reason = errors === undefined ? '' : `RBAC: ${aggregateText([...errors])}`;
-      return { decision: 'no-opinion', reason };
-    },
+    authorize: (attributes) => decideAtOnce(attributes) ?? decideLater(attributes),
     rulesFor(user, namespace) {
       const roles = new Set<RoleSlot>();
       const errors = new Set<string>();
       index.visit(user, namespace, (grant) => {
-        const problem = grant.problem ?? unresolved(grant.role, dialect);
+        const problem = problemOf(grant);
         if (problem !== undefined) errors.add(problem);
-        else roles.add(grant.role);
+        else roles.add(grant.binding.role);
         return 'continue';
       });
       const rules = [...roles].flatMap((role) => role.rules ?? []);
       return { rules, errors: [...errors], extent: 'whole' };
     },
     rulesOfRole(roleRef, namespace) {
-      const slot = index.role(roleRef, namespace) ?? { roleRef, rules: undefined, compiled: [] };
+      const slot = index.role(roleRef, namespace) ?? { roleRef, rules: undefined };
       const problem = unresolved(slot, dialect);
       return { rules: slot.rules ?? [], errors: problem === undefined ? [] : [problem] };
     },
   };
 }
 
-function unresolved(slot: RoleSlot, dialect: Dialect): string | undefined {
+const allowedBy = (grant: Grant): AuthorizationResult => ({
+  decision: 'allow',
+  reason: `RBAC: allowed by ${describeGrant(grant)}`,
+});
+
+const noOpinion = (errors: ReadonlySet<string> | undefined): AuthorizationResult => {
+  const isWithout = errors === undefined || errors.size === 0;
+  return { decision: 'no-opinion', reason: isWithout ? '' : `RBAC: ${aggregateText([...errors])}` };
+};
+
+function unresolved(
+  slot: Pick<RoleSlot, 'roleRef' | 'rules'>,
+  dialect: Dialect,
+): string | undefined {
   if (slot.rules !== undefined) return undefined;
   const { kind, name } = slot.roleRef;
   if (kind !== 'Role' && kind !== 'ClusterRole') {

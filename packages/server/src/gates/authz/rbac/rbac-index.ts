@@ -1,4 +1,4 @@
-import { type PolicyRule, rulesOf, textAt, trimStars } from '@wheelhouse/kinds';
+import { type PolicyRule, rulesSteps, textAt, trimStars } from '@wheelhouse/kinds';
 import {
   type ApiObject,
   getOrMake,
@@ -13,11 +13,11 @@ import type { Attributes } from '../../../registry/permit.ts';
 /** The kinds of which the index consists. */
 export type RbacKind = 'Role' | 'ClusterRole' | 'RoleBinding' | 'ClusterRoleBinding';
 
-/** A change of one object: `current`, or `previous` if it was removed. */
-export interface RbacChange {
+/** The coordinates of a role or binding; the namespace of a kind of the cluster is empty. */
+export interface RbacPlace {
   readonly kind: RbacKind;
-  readonly previous?: ApiObject | undefined;
-  readonly current?: ApiObject | undefined;
+  readonly namespace: string;
+  readonly name: string;
 }
 
 /** The values of a list; sets of a few values would multiply the memory of large roles. */
@@ -45,6 +45,11 @@ const valuesOrAll = (list: readonly string[]) => (list.includes('*') ? undefined
 const contains = (values: Values, value: string): boolean =>
   values instanceof Set ? values.has(value) : (values as readonly string[]).includes(value);
 
+const none: readonly string[] = [];
+
+const prefixesOf = (urls: readonly string[]) =>
+  urls.filter((url) => url.endsWith('*')).map(trimStars);
+
 /** Prepares a rule for `ruleAllows`. */
 export function compileRule(rule: PolicyRule): CompiledRule {
   return {
@@ -53,7 +58,7 @@ export function compileRule(rule: PolicyRule): CompiledRule {
     resources: valuesOrAll(rule.resources),
     names: rule.resourceNames.length === 0 ? undefined : valuesOf(rule.resourceNames),
     urls: valuesOrAll(rule.nonResourceURLs),
-    urlPrefixes: rule.nonResourceURLs.filter((url) => url.endsWith('*')).map(trimStars),
+    urlPrefixes: rule.nonResourceURLs.length === 0 ? none : prefixesOf(rule.nonResourceURLs),
   };
 }
 
@@ -79,33 +84,48 @@ function urlMatches(rule: CompiledRule, path: string): boolean {
 
 /** A role that exists or that a binding refers to; `rules` is undefined while it does not exist. */
 export interface RoleSlot {
+  /** The role's `placeKey`. */
+  readonly key: string;
   readonly roleRef: { readonly kind: string; readonly name: string };
   rules: readonly PolicyRule[] | undefined;
   compiled: readonly CompiledRule[];
 }
 
-/** One subject of one binding, stored under the subject's key. */
-interface Grant {
+/** A binding whose grants are in the index. All of them begin and end to apply at once. */
+interface Binding {
+  /** The binding's `placeKey`. */
+  readonly key: string;
+  /** `ClusterRoleBinding "x" of ClusterRole "y"`, for the audit log. */
+  readonly shown: string;
   readonly role: RoleSlot;
-  /** `ClusterRoleBinding "x" of ClusterRole "y" to User "z"`, for the audit log. */
-  readonly describe: () => string;
+  readonly grants: { readonly subjectKey: string; readonly grant: Grant }[];
+  isActive: boolean;
+}
+
+/** One subject of one binding, stored under the subject's key. */
+export interface Grant {
+  readonly binding: Binding;
+  /** `User "z"`, for the audit log. */
+  readonly subject: string;
   /** The error of an invalid subject, which never grants anything. */
   readonly problem: string | undefined;
 }
 
-interface IndexedBinding {
-  readonly slotKey: string;
-  readonly role: RoleSlot;
-  readonly grants: readonly { readonly subjectKey: string; readonly grant: Grant }[];
-}
+/** Returns `ClusterRoleBinding "x" of ClusterRole "y" to User "z"`, for the audit log. */
+export const describeGrant = ({ binding, subject }: Grant): string =>
+  `${binding.shown} to ${subject}`;
+
+/** Returns the text that identifies a role or binding. */
+export const placeKey = (place: RbacPlace): string =>
+  `${place.kind}/${place.namespace}/${place.name}`;
 
 /**
  * All roles and bindings, indexed by subject. A lookup costs one map access for the user's name and
  * for each group, at the cluster scope and in the namespace, for any number of other bindings.
  * Example: RoleBinding `b` in `ns` of Role `r` to user `u`
  *
- *     scopes: 'ns' -> bySubject: 'u:u' -> [ grant(role -> slot 'ns/r') ]
- *     slots:  'ns/r' -> { rules: undefined }          until Role `r` arrives and fills the slot
+ *     scopes: 'ns' -> bySubject: 'u:u' -> [ grant(binding -> role -> slot 'Role/ns/r') ]
+ *     slots:  'Role/ns/r' -> { rules: undefined }     until Role `r` arrives and fills the slot
  *
  * A slot exists while a role or a binding uses it, so grants refer to it and decisions need no
  * lookup by name.
@@ -114,23 +134,21 @@ export class RbacIndex {
   readonly #scopes = new Map<string, Map<string, Set<Grant>>>();
   readonly #slots = new Map<string, RoleSlot>();
   readonly #slotUsers = new Map<RoleSlot, number>();
-  /** The index entries of each binding, to remove them. */
-  readonly #bindings = new Map<string, IndexedBinding>();
+  readonly #bindings = new Map<string, Binding>();
 
-  /** Applies a change; idempotent. */
-  apply(change: RbacChange): void {
-    const object = change.current ?? change.previous;
-    if (object === undefined) return;
-    const name = object.metadata.name ?? '';
-    const namespace = object.metadata.namespace ?? '';
-    if (change.kind === 'Role' || change.kind === 'ClusterRole') {
-      const roleRef = { kind: change.kind, name };
-      const place = change.kind === 'Role' ? namespace : '';
-      this.#setRole(roleRef, { place, role: change.current });
-    } else {
-      this.#removeBinding(`${namespace}/${name}`);
-      if (change.current !== undefined) this.#addBinding(change.current, { namespace, name });
-    }
+  /**
+   * Sets an object, or removes it if it is undefined, in steps (TRUST-2). One of the steps replaces
+   * the previous object as a whole; visitors see that object before, and the new one afterwards.
+   * The steps of different objects may alternate, but not those of one object.
+   */
+  *setSteps(place: RbacPlace, object: ApiObject | undefined): Generator<void, void> {
+    if (place.kind === 'Role' || place.kind === 'ClusterRole') yield* this.#setRole(place, object);
+    else yield* this.#setBinding(place, object);
+  }
+
+  /** Number of grants of a binding; 0 if it does not exist. */
+  grantsOf(place: RbacPlace): number {
+    return this.#bindings.get(placeKey(place))?.grants.length ?? 0;
   }
 
   /**
@@ -161,79 +179,101 @@ export class RbacIndex {
     return 'continue';
   }
 
-  #setRole(
-    roleRef: { kind: string; name: string },
-    { place, role }: { place: string; role: ApiObject | undefined },
-  ): void {
-    const key = slotKey(roleRef, place);
-    const existing = this.#slots.get(key);
+  *#setRole(place: RbacPlace, role: ApiObject | undefined): Generator<void, void> {
+    const key = placeKey(place);
     if (role === undefined) {
-      if (existing === undefined) return;
-      if (existing.rules !== undefined) this.#release(key, existing);
-      existing.rules = undefined;
-      existing.compiled = [];
+      const slot = this.#slots.get(key);
+      if (slot?.rules === undefined) return;
+      slot.rules = undefined;
+      slot.compiled = [];
+      this.#release(slot);
       return;
     }
-    const slot = existing?.rules === undefined ? this.#acquire(roleRef, place) : existing;
-    slot.rules = rulesOf(role);
-    slot.compiled = slot.rules.map(compileRule);
+    const rules = yield* rulesSteps(role);
+    const compiled: CompiledRule[] = [];
+    for (const rule of rules) {
+      compiled.push(compileRule(rule));
+      yield;
+    }
+    const existing = this.#slots.get(key);
+    const slot = existing?.rules === undefined ? this.#acquire(place, key) : existing;
+    slot.rules = rules;
+    slot.compiled = compiled;
   }
 
-  #acquire(roleRef: { kind: string; name: string }, place: string): RoleSlot {
-    const key = slotKey(roleRef, place);
-    const slot = getOrMake(this.#slots, key, () => ({ roleRef, rules: undefined, compiled: [] }));
+  #acquire({ kind, name }: { kind: string; name: string }, key: string): RoleSlot {
+    const slot = getOrMake<string, RoleSlot>(this.#slots, key, () => ({
+      key,
+      roleRef: { kind, name },
+      rules: undefined,
+      compiled: [],
+    }));
     this.#slotUsers.set(slot, (this.#slotUsers.get(slot) ?? 0) + 1);
     return slot;
   }
 
-  #release(key: string, slot: RoleSlot): void {
+  #release(slot: RoleSlot): void {
     const users = (this.#slotUsers.get(slot) ?? 1) - 1;
     if (users > 0) {
       this.#slotUsers.set(slot, users);
     } else {
       this.#slotUsers.delete(slot);
-      this.#slots.delete(key);
+      this.#slots.delete(slot.key);
     }
   }
 
-  #addBinding(binding: ApiObject, { namespace, name }: { namespace: string; name: string }): void {
-    const roleRef = roleRefOf(binding);
-    const role = this.#acquire(roleRef, namespace);
-    const kind = namespace === '' ? 'ClusterRoleBinding' : 'RoleBinding';
-    const bindingName = JSON.stringify(namespace === '' ? name : `${name}/${namespace}`);
-    const of = `${roleRef.kind} ${JSON.stringify(roleRef.name)}`;
-    const grants: { subjectKey: string; grant: Grant }[] = [];
-    const scope = this.#scope(namespace);
-    for (const subject of subjectsOf(binding)) {
-      const { keys, shown, problem } = indexSubject(subject, namespace);
-      const describe = () => `${kind} ${bindingName} of ${of} to ${shown}`;
-      const describedProblem =
-        problem === undefined ? undefined : `${kind} ${bindingName}: ${problem}`;
-      const grant: Grant = { role, describe, problem: describedProblem };
+  *#setBinding(place: RbacPlace, object: ApiObject | undefined): Generator<void, void> {
+    const key = placeKey(place);
+    const next = object === undefined ? undefined : yield* this.#addGrants(place, object);
+    const previous = this.#bindings.get(key);
+    if (previous !== undefined) previous.isActive = false;
+    if (next === undefined) {
+      this.#bindings.delete(key);
+    } else {
+      next.isActive = true;
+      this.#bindings.set(key, next);
+    }
+    if (previous !== undefined) yield* this.#removeGrants(place, previous);
+  }
+
+  /** Adds the grants of a binding, which does not apply yet. */
+  *#addGrants(place: RbacPlace, object: ApiObject): Generator<void, Binding> {
+    const { kind, namespace, name } = place;
+    const roleRef = roleRefOf(object);
+    const role = this.#acquire(roleRef, slotKey(roleRef, namespace));
+    const shownName = JSON.stringify(namespace === '' ? name : `${name}/${namespace}`);
+    const shown = `${kind} ${shownName} of ${roleRef.kind} ${JSON.stringify(roleRef.name)}`;
+    const binding: Binding = { key: placeKey(place), shown, role, grants: [], isActive: false };
+    for (const subject of subjectsOf(object)) {
+      const { keys, shown: shownSubject, problem } = indexSubject(subject, namespace);
+      const grant: Grant = {
+        binding,
+        subject: shownSubject,
+        problem: problem === undefined ? undefined : `${kind} ${shownName}: ${problem}`,
+      };
+      const scope = this.#scope(namespace);
       for (const subjectKey of keys) {
         const present = scope.get(subjectKey);
         if (present === undefined) scope.set(subjectKey, new Set([grant]));
         else present.add(grant);
-        grants.push({ subjectKey, grant });
+        binding.grants.push({ subjectKey, grant });
       }
+      yield;
     }
-    const indexed = { slotKey: slotKey(roleRef, namespace), role, grants };
-    this.#bindings.set(`${namespace}/${name}`, indexed);
+    return binding;
   }
 
-  #removeBinding(bindingKey: string): void {
-    const indexed = this.#bindings.get(bindingKey);
-    if (indexed === undefined) return;
-    this.#bindings.delete(bindingKey);
-    const namespace = bindingKey.slice(0, bindingKey.indexOf('/'));
-    const scope = this.#scopes.get(namespace);
-    for (const { subjectKey, grant } of indexed.grants) {
+  /** Removes the grants of a binding that no longer applies. */
+  *#removeGrants({ namespace }: RbacPlace, binding: Binding): Generator<void, void> {
+    this.#release(binding.role);
+    for (const { subjectKey, grant } of binding.grants) {
+      const scope = this.#scopes.get(namespace);
       const grants = scope?.get(subjectKey);
       grants?.delete(grant);
       if (grants?.size === 0) scope?.delete(subjectKey);
+      if (scope?.size === 0) this.#scopes.delete(namespace);
+      yield;
     }
-    if (scope?.size === 0) this.#scopes.delete(namespace);
-    this.#release(indexed.slotKey, indexed.role);
   }
 
   #scope(namespace: string): Map<string, Set<Grant>> {
@@ -245,13 +285,15 @@ function visitAll(
   grants: ReadonlySet<Grant> | undefined,
   visit: (grant: Grant) => 'continue' | 'stop',
 ): 'continue' | 'stop' {
-  if (grants !== undefined) for (const grant of grants) if (visit(grant) === 'stop') return 'stop';
+  if (grants === undefined) return 'continue';
+  for (const grant of grants) {
+    if (grant.binding.isActive && visit(grant) === 'stop') return 'stop';
+  }
   return 'continue';
 }
 
 function slotKey(roleRef: { kind: string; name: string }, namespace: string): string {
-  const place = roleRef.kind === 'Role' ? namespace : '';
-  return `${roleRef.kind}/${place}/${roleRef.name}`;
+  return `${roleRef.kind}/${roleRef.kind === 'Role' ? namespace : ''}/${roleRef.name}`;
 }
 
 function roleRefOf(binding: ApiObject): { kind: string; name: string } {
