@@ -287,6 +287,35 @@ describe('RBAC', () => {
     await settles('alice', path, 403);
   });
 
+  test('AUTHZ-4, TRUST-2: the next request sees a large role or binding', async () => {
+    const place = await freshNamespace(server);
+    const many = Array.from({ length: 2_000 }, (_, at) => `n${at}`);
+    const others = many.map((name) => rule(['get'], { resources: [name] }));
+    await namespaced('large', others, { subjects: [...many, 'alice'], namespace: place });
+    const put = async (resource: string, object: object) => {
+      const path = `${rbacPath}/namespaces/${place}/${resource}/large`;
+      expect((await server.put(path, object)).status).toBe(200);
+      const { status } = await server.get(`/api/v1/namespaces/${place}/secrets`, as('alice'));
+      return status;
+    };
+    const withRules = (...more: object[]) =>
+      put('roles', roleOf('Role', 'large', { rules: [...others, ...more] }));
+    const withSubjects = (...more: string[]) => {
+      const subjects = [...many, ...more];
+      const binding = { role: 'large', roleKind: 'Role', subjects } as const;
+      return put('rolebindings', bindingOf('RoleBinding', 'large', binding));
+    };
+    const secrets = rule(['list'], { resources: ['secrets'] });
+    expect(await withRules(secrets)).toBe(200);
+    expect(await withRules()).toBe(403);
+    expect(await withRules(secrets)).toBe(200);
+    expect(await withSubjects()).toBe(403);
+    expect(await withSubjects('alice')).toBe(200);
+    await server.remove(`${rbacPath}/namespaces/${place}/rolebindings/large`);
+    const after = await server.get(`/api/v1/namespaces/${place}/secrets`, as('alice'));
+    expect(after.status).toBe(403);
+  });
+
   test('AUTHZ-10: system:masters may do everything, regardless of bindings', async () => {
     expect((await server.get('/api/v1/secrets', as('root'))).status).toBe(200);
     expect((await server.get('/metrics', as('root'))).status).not.toBe(403);
