@@ -90,12 +90,15 @@ export function* aggregatedRules(
 ): Generator<void, JsonValue[] | 'too large' | undefined> {
   if (!isObject(aggregationRule)) return undefined;
   const aggregated = new Map<string, JsonValue>();
+  const added = new Set<SelectableRole>();
   let length = 0;
   for (const selector of listOf(aggregationRule.clusterRoleSelectors)) {
     const selection = compileLabelSelector(selector as LabelSelector);
     for (const candidate of all) {
       yield;
-      if (candidate.name === metadata.name || !selection.matches(candidate.labels)) continue;
+      if (candidate.name === metadata.name || added.has(candidate)) continue;
+      if (!selection.matches(candidate.labels)) continue;
+      added.add(candidate);
       for (const [text, rule] of yield* candidate.rules()) {
         yield;
         if (aggregated.has(text)) continue;
