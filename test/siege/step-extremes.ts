@@ -193,6 +193,7 @@ const owned: StepCase = {
 
 const flowcontrol = '/apis/flowcontrol.apiserver.svc.io/v1';
 const clusterRoles = '/apis/rbac.authorization.svc.io/v1/clusterroles';
+const clusterRoleBindings = '/apis/rbac.authorization.svc.io/v1/clusterrolebindings';
 const quotas = `${maps.slice(0, maps.lastIndexOf('/'))}/resourcequotas`;
 
 /** Objects that controllers read after the answer. */
@@ -220,6 +221,7 @@ const controlled: readonly StepCase[] = [
   },
   {
     name: 'create an aggregated ClusterRole of 8,000 rules',
+    settleMs: 500,
     make: (id, scale) => ({
       request: post(clusterRoles, {
         metadata: {
@@ -233,6 +235,40 @@ const controlled: readonly StepCase[] = [
         })),
       }),
       after: [remove(`${clusterRoles}/o${id}`)],
+    }),
+  },
+  {
+    name: 'create a ClusterRole of a rule of 55,000 names',
+    settleMs: 500,
+    make: (id, scale) => ({
+      request: post(clusterRoles, {
+        metadata: { name: `o${id}` },
+        rules: [
+          {
+            apiGroups: [''],
+            resources: ['configmaps'],
+            verbs: ['get'],
+            resourceNames: repeated(count(55_000, scale), (index) => `name${index}`),
+          },
+        ],
+      }),
+      after: [remove(`${clusterRoles}/o${id}`)],
+    }),
+  },
+  {
+    name: 'create a ClusterRoleBinding of 13,000 subjects',
+    settleMs: 500,
+    make: (id, scale) => ({
+      request: post(clusterRoleBindings, {
+        metadata: { name: `o${id}` },
+        roleRef: { apiGroup: 'rbac.authorization.svc.io', kind: 'ClusterRole', name: 'view' },
+        subjects: repeated(count(13_000, scale), (index) => ({
+          kind: 'User',
+          apiGroup: 'rbac.authorization.svc.io',
+          name: `user${index}`,
+        })),
+      }),
+      after: [remove(`${clusterRoleBindings}/o${id}`)],
     }),
   },
   {
