@@ -52,6 +52,18 @@ test('TRUST-2: many selectors and rules are aggregated in short steps', () => {
   expect(steps).toBeGreaterThanOrEqual(2 * 500 + 2 * 2000);
 });
 
+test('TRUST-2: a role that many selectors match is aggregated once', () => {
+  const many = Array.from({ length: 1000 }, (_, at) => rule(`r${at}`));
+  const all = selectable([role('a', { labels: { part: 'x' }, rules: many })]);
+  const selectors = Array.from({ length: 100 }, () => ({ matchLabels: { part: 'x' } }));
+  const work = aggregatedRules(gathering(...selectors), all);
+  let steps = 0;
+  let last = work.next();
+  for (; last.done !== true; last = work.next()) steps += 1;
+  expect(last.value).toEqual(many);
+  expect(steps).toBeLessThan(5 * 1000);
+});
+
 test('TRUST-2: rules that make an object too large are not aggregated', () => {
   const long = 'x'.repeat(aggregatedLengthMax / 2);
   const parts = ['a', 'b', 'c'].map((name) => role(name, { rules: [rule(`${name}${long}`)] }));
