@@ -10,7 +10,7 @@ import { dryEntry, encodeStored } from '../../../registry/object-codec.ts';
 import type { Attributes, AuthorizationResult } from '../../../registry/permit.ts';
 import { createRbacAuthorizer } from './rbac-authorizer.ts';
 import { RbacChanges } from './rbac-changes.ts';
-import { RbacIndex, type RbacKind } from './rbac-index.ts';
+import { placeOf, RbacIndex, type RbacKind } from './rbac-index.ts';
 
 function object(kind: RbacKind, place: string, body: JsonObject): ApiObject {
   const [namespace, name = ''] = place.includes('/') ? place.split('/') : ['', place];
@@ -210,8 +210,8 @@ describe('TRUST-2: large roles and bindings', () => {
     for (const _ of change) seen.push(grants());
     return [...seen, grants()];
   }
-  const binding = { kind: 'RoleBinding', namespace: 'ns', name: 'b' } as const;
-  const role = { kind: 'ClusterRole', namespace: '', name: 'r' } as const;
+  const binding = placeOf('RoleBinding', 'ns/b');
+  const role = placeOf('ClusterRole', 'r');
   const bindingOf = (subjects: JsonObject[], to: string) =>
     object('RoleBinding', 'ns/b', { roleRef: ref('ClusterRole', to), subjects });
 

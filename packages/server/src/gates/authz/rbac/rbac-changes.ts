@@ -1,7 +1,6 @@
 import {
   background,
   type Clock,
-  cut,
   type Logger,
   pacedBytesMin,
   pendingPromise,
@@ -11,12 +10,11 @@ import {
 } from '@wheelhouse/machinery';
 import { decodedAt, decodeEntry } from '../../../registry/object-codec.ts';
 import type { Entry } from '../../../watchcache/entry.ts';
-import { type Grant, placeKey, RbacIndex, type RbacKind, type RbacPlace } from './rbac-index.ts';
+import { type Grant, placeOf, RbacIndex, type RbacKind, type RbacPlace } from './rbac-index.ts';
 
 /** A change that is not in the index yet. */
 interface WaitingChange {
   readonly place: RbacPlace;
-  readonly key: string;
   /** The object; undefined if it was removed. A later change replaces it until the work begins. */
   entry: Entry | undefined;
   isStarted: boolean;
@@ -38,7 +36,7 @@ export class RbacChanges {
   readonly #logger: Pick<Logger, 'error'>;
   /** In order. Contains the change that is being applied. */
   readonly #waiting = new Set<WaitingChange>();
-  /** The last waiting change of each object, by `placeKey`. */
+  /** The last waiting change of each object, by the `key` of its place. */
   readonly #latest = new Map<string, WaitingChange>();
   #last: WaitingChange | undefined;
   #isRunning = false;
@@ -72,12 +70,11 @@ export class RbacChanges {
    */
   report(kind: RbacKind, key: string, entry: Entry | undefined): void {
     const place = placeOf(kind, key);
-    const id = placeKey(place);
-    const before = this.#latest.get(id);
+    const before = this.#latest.get(place.key);
     if (before !== undefined && !before.isStarted) {
       before.entry = entry;
     } else if (before !== undefined || this.#isLoading || this.#isLarge(place, entry)) {
-      this.#enqueue({ place, key: id, entry, isStarted: false, applied: undefined });
+      this.#enqueue({ place, entry, isStarted: false, applied: undefined });
     } else {
       const object = entry === undefined ? undefined : decodeEntry(entry);
       runInOnePiece(this.index.setSteps(place, object));
@@ -117,7 +114,7 @@ export class RbacChanges {
 
   #enqueue(change: WaitingChange): void {
     this.#waiting.add(change);
-    this.#latest.set(change.key, change);
+    this.#latest.set(change.place.key, change);
     this.#last = change;
     if (this.#isRunning) return;
     this.#isRunning = true;
@@ -131,7 +128,8 @@ export class RbacChanges {
     for (const change of this.#waiting) {
       await this.#apply(change, slices);
       this.#waiting.delete(change);
-      if (this.#latest.get(change.key) === change) this.#latest.delete(change.key);
+      const { key } = change.place;
+      if (this.#latest.get(key) === change) this.#latest.delete(key);
       if (this.#last === change) this.#last = undefined;
       change.applied?.resolve();
     }
@@ -156,12 +154,4 @@ export class RbacChanges {
       });
     }
   }
-}
-
-function placeOf(kind: RbacKind, key: string): RbacPlace {
-  if (kind === 'ClusterRole' || kind === 'ClusterRoleBinding') {
-    return { kind, namespace: '', name: key };
-  }
-  const [namespace, name = ''] = cut(key, '/');
-  return { kind, namespace, name };
 }

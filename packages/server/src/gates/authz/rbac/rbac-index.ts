@@ -1,6 +1,7 @@
 import { type PolicyRule, rulesSteps, textAt, trimStars } from '@wheelhouse/kinds';
 import {
   type ApiObject,
+  cut,
   getOrMake,
   isObject,
   type JsonObject,
@@ -13,11 +14,22 @@ import type { Attributes } from '../../../registry/permit.ts';
 /** The kinds of which the index consists. */
 export type RbacKind = 'Role' | 'ClusterRole' | 'RoleBinding' | 'ClusterRoleBinding';
 
-/** The coordinates of a role or binding; the namespace of a kind of the cluster is empty. */
+/** The coordinates of a role or binding. */
 export interface RbacPlace {
   readonly kind: RbacKind;
+  /** Empty for a kind of the cluster. */
   readonly namespace: string;
   readonly name: string;
+  /** Identifies the object among those of all four kinds. */
+  readonly key: string;
+}
+
+/** Returns the place of an object by its key in the watch cache of its kind. */
+export function placeOf(kind: RbacKind, cacheKey: string): RbacPlace {
+  const isOfCluster = kind === 'ClusterRole' || kind === 'ClusterRoleBinding';
+  if (isOfCluster) return { kind, namespace: '', name: cacheKey, key: `${kind}//${cacheKey}` };
+  const [namespace, name = ''] = cut(cacheKey, '/');
+  return { kind, namespace, name, key: `${kind}/${cacheKey}` };
 }
 
 /** The values of a list; sets of a few values would multiply the memory of large roles. */
@@ -84,7 +96,7 @@ function urlMatches(rule: CompiledRule, path: string): boolean {
 
 /** A role that exists or that a binding refers to; `rules` is undefined while it does not exist. */
 export interface RoleSlot {
-  /** The role's `placeKey`. */
+  /** The `key` of the role's place. */
   readonly key: string;
   readonly roleRef: { readonly kind: string; readonly name: string };
   rules: readonly PolicyRule[] | undefined;
@@ -93,7 +105,7 @@ export interface RoleSlot {
 
 /** A binding whose grants are in the index. All of them begin and end to apply at once. */
 interface Binding {
-  /** The binding's `placeKey`. */
+  /** The `key` of the binding's place. */
   readonly key: string;
   /** `ClusterRoleBinding "x" of ClusterRole "y"`, for the audit log. */
   readonly shown: string;
@@ -114,10 +126,6 @@ export interface Grant {
 /** Returns `ClusterRoleBinding "x" of ClusterRole "y" to User "z"`, for the audit log. */
 export const describeGrant = ({ binding, subject }: Grant): string =>
   `${binding.shown} to ${subject}`;
-
-/** Returns the text that identifies a role or binding. */
-export const placeKey = (place: RbacPlace): string =>
-  `${place.kind}/${place.namespace}/${place.name}`;
 
 /**
  * All roles and bindings, indexed by subject. A lookup costs one map access for the user's name and
@@ -147,8 +155,8 @@ export class RbacIndex {
   }
 
   /** Number of grants of a binding; 0 if it does not exist. */
-  grantsOf(place: RbacPlace): number {
-    return this.#bindings.get(placeKey(place))?.grants.length ?? 0;
+  grantsOf({ key }: RbacPlace): number {
+    return this.#bindings.get(key)?.grants.length ?? 0;
   }
 
   /**
@@ -180,7 +188,7 @@ export class RbacIndex {
   }
 
   *#setRole(place: RbacPlace, role: ApiObject | undefined): Generator<void, void> {
-    const key = placeKey(place);
+    const { key } = place;
     if (role === undefined) {
       const slot = this.#slots.get(key);
       if (slot?.rules === undefined) return;
@@ -223,7 +231,7 @@ export class RbacIndex {
   }
 
   *#setBinding(place: RbacPlace, object: ApiObject | undefined): Generator<void, void> {
-    const key = placeKey(place);
+    const { key } = place;
     const next = object === undefined ? undefined : yield* this.#addGrants(place, object);
     const previous = this.#bindings.get(key);
     if (previous !== undefined) previous.isActive = false;
@@ -238,12 +246,12 @@ export class RbacIndex {
 
   /** Adds the grants of a binding, which does not apply yet. */
   *#addGrants(place: RbacPlace, object: ApiObject): Generator<void, Binding> {
-    const { kind, namespace, name } = place;
+    const { kind, namespace, name, key } = place;
     const roleRef = roleRefOf(object);
     const role = this.#acquire(roleRef, slotKey(roleRef, namespace));
     const shownName = JSON.stringify(namespace === '' ? name : `${name}/${namespace}`);
     const shown = `${kind} ${shownName} of ${roleRef.kind} ${JSON.stringify(roleRef.name)}`;
-    const binding: Binding = { key: placeKey(place), shown, role, grants: [], isActive: false };
+    const binding: Binding = { key, shown, role, grants: [], isActive: false };
     for (const subject of subjectsOf(object)) {
       const { keys, shown: shownSubject, problem } = indexSubject(subject, namespace);
       const grant: Grant = {
