@@ -96,7 +96,7 @@ export function daemonSet(dialect: Dialect, features: Features = defaultFeatures
         const rules = yield* templateRules({ dialect, features }, templateOf(old));
         return [
           ...reportedTwice(yield* validate(object, rules)),
-          ...validateSelectorUnchanged(object, old),
+          ...(yield* validateSelectorUnchanged(object, old)),
         ];
       },
       warnings: (object, old) =>

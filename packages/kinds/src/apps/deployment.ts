@@ -7,6 +7,7 @@ import {
   forbiddenField,
   invalid,
   invalidGo,
+  joined,
   parseInt64,
   problemText,
 } from '@wheelhouse/machinery';
@@ -91,7 +92,10 @@ export function deployment(dialect: Dialect, features: Features = defaultFeature
       *validateUpdate(context, object, old) {
         if (context.subresource === 'status') return validateStatus(object, old);
         const rules = yield* templateRules({ dialect, features }, templateOf(old));
-        return [...(yield* validate(object, rules)), ...validateSelectorUnchanged(object, old)];
+        return joined(
+          yield* validate(object, rules),
+          yield* validateSelectorUnchanged(object, old),
+        );
       },
       warnings: (object, old) =>
         controllerWarnings(object, old, { path: ['spec', 'template'], dialect }),

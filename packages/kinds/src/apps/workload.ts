@@ -7,6 +7,7 @@ import {
   invalidGo,
   type JsonObject,
   type JsonValue,
+  joined,
 } from '@wheelhouse/machinery';
 import { ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
 import type { Features } from '../features/features.ts';
@@ -16,8 +17,8 @@ import { goIntOrString } from '../pod/go-text.ts';
 import { newPodRules, type PodRules } from '../pod/rules.ts';
 import { templateOf, templateRules } from '../pod/template.ts';
 import { controllerWarnings } from '../pod/warnings.ts';
-import type { ColumnDef, Stored, Strategy } from '../resource-def.ts';
-import { reportedTwice, sortedKeys } from '../rules/checks.ts';
+import type { ColumnDef, Findings, Stored, Strategy } from '../resource-def.ts';
+import { errorSteps, reportedTwice, sortedKeys } from '../rules/checks.ts';
 import { objectAt, objectsAt } from '../rules/fill.ts';
 
 /** Columns and rules that kinds with replicas of pods share. */
@@ -48,7 +49,7 @@ export function replicaStrategy(
   { dialect, features }: { readonly dialect: Dialect; readonly features: Features },
   own: {
     readonly validate: (object: ApiObject, rules: PodRules) => Generator<void, FieldError[]>;
-    readonly changed: (object: ApiObject, old: ApiObject) => readonly FieldError[];
+    readonly changed: (object: ApiObject, old: ApiObject) => Findings;
   },
 ) {
   return {
@@ -59,7 +60,8 @@ export function replicaStrategy(
     *validateUpdate(context, object, old) {
       if (context.subresource === 'status') return validateCounts(object, counts, parts);
       const rules = yield* templateRules({ dialect, features }, templateOf(old));
-      return [...reportedTwice(yield* own.validate(object, rules)), ...own.changed(object, old)];
+      const errors = reportedTwice(yield* own.validate(object, rules));
+      return joined(errors, yield* errorSteps(own.changed(object, old)));
     },
     warnings: (object, old) =>
       controllerWarnings(object, old, { path: ['spec', 'template'], dialect }),

@@ -250,7 +250,7 @@ export function* validateJobUpdate(
     ...(yield* validateJob(object, old, rules)),
     ...(yield* validateOwnSpec(object, rules)),
     ...validateCompletions(spec, before),
-    ...validateSelectorUnchanged(object, old),
+    ...(yield* validateSelectorUnchanged(object, old)),
     ...validateTemplateChange(spec, old),
     ...immutableFields.flatMap((name) => validateUnchanged(name, spec, before)),
   ];

@@ -16,7 +16,7 @@ import type { Job } from '../gen/types/batch/v1.ts';
 import type { PodTemplateSpec } from '../gen/types/core/v1.ts';
 import type { LabelSelector } from '../gen/types/meta/v1.ts';
 import type { Stored } from '../resource-def.ts';
-import { sameOrEmpty } from '../rules/checks.ts';
+import { sameOrEmptySteps } from '../rules/checks.ts';
 import { ensure, objectAt } from '../rules/fill.ts';
 import { allowanceSteps } from './allowances.ts';
 import { annotationsOf, labelErrorSteps } from './fields.ts';
@@ -60,13 +60,13 @@ export function validateSelector(
   return errors;
 }
 
-/** Rejects a change of `spec.selector`. */
-export function validateSelectorUnchanged(
+/** Rejects a change of `spec.selector`, in steps. */
+export function* validateSelectorUnchanged(
   object: Stored<DaemonSet | Deployment | Job>,
   old: Stored<DaemonSet | Deployment | Job>,
-): FieldError[] {
+): Generator<void, FieldError[]> {
   const selector = object.spec?.selector ?? undefined;
-  if (sameOrEmpty(selector, old.spec?.selector ?? undefined)) return [];
+  if (yield* sameOrEmptySteps(selector, old.spec?.selector ?? undefined)) return [];
   return [invalidGo('spec.selector', () => goSelector(selector), 'field is immutable')];
 }
 

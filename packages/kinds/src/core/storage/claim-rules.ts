@@ -37,7 +37,7 @@ import {
   immutable,
   keyed,
   reportedTwice,
-  sameOrEmpty,
+  sameOrEmptySteps,
   sortedKeys,
 } from '../../rules/checks.ts';
 import { ensure } from '../../rules/fill.ts';
@@ -247,7 +247,7 @@ export function* validateClaimUpdate(
     now.volumeAttributesClassName = before.volumeAttributesClassName;
   }
   yield;
-  if (!sameOrEmpty(now, before)) {
+  if (!(yield* sameOrEmptySteps(now, before))) {
     const difference = yield* goDifference('core.PersistentVolumeClaimSpec', before, now);
     errors.push(forbiddenField('spec', `${immutableSpec}\n${difference}`));
   }
