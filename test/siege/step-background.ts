@@ -102,10 +102,13 @@ const quotasAndLimits: readonly StepCase[] = [
         post(`${namespace}/limitranges`, {
           metadata: { name: `o${id}` },
           spec: {
-            limits: ['min', 'max'].map((bound) => ({
-              type: 'Pod',
-              [bound]: mapOf(14_000, (index) => [`example.com/r${index}`, '1']),
-            })),
+            limits: [
+              {
+                type: 'Pod',
+                min: mapOf(14_000, (index) => [`example.com/r${index}`, '1']),
+                max: mapOf(14_000, (index) => [`example.com/r${index}`, '1']),
+              },
+            ],
           },
         }),
       ],

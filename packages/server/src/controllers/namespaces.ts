@@ -228,12 +228,15 @@ function* shownCounts(
   suffix: string,
 ): Generator<void, string> {
   const names = yield* sortSteps([...counts.keys()], compareText);
-  const parts: string[] = [];
-  for (const [index, name] of names.entries()) {
-    if (index % namesPerStep === namesPerStep - 1) yield;
-    parts.push(`${name} ${suffix.replace('%d', String(counts.get(name)))}`);
+  const texts: string[] = [];
+  for (let at = 0; at < names.length; at += namesPerStep) {
+    const shown = names
+      .slice(at, at + namesPerStep)
+      .map((name) => `${name} ${suffix.replace('%d', String(counts.get(name)))}`);
+    texts.push(shown.join(', '));
+    yield;
   }
-  return parts.join(', ');
+  return texts.join(', ');
 }
 
 /** The conditions of a namespace with remaining objects, in steps. */

@@ -141,3 +141,29 @@ test('a failed list is requested again', async () => {
   emit({ previous, current: undefined, revision: 12 });
   expect(ledger.isHeld(key)).toBe(false);
 });
+
+test('TRUST-2: a large Service is read in slices, and later changes wait for it', async () => {
+  const { ledger, emit } = await ledgerOf();
+  const ports = Array.from({ length: 10_000 }, (_, at) => ({
+    port: at + 1,
+    nodePort: 30_000 + at,
+  }));
+  const large = entry('large', { clusterIP: '10.0.0.1', ports }, 11);
+  const small = entry('small', { clusterIP: '10.0.0.2' }, 12);
+  ledger.take(key);
+  ledger.settle([key], { type: 'written', revision: 11 });
+  emit({ previous: undefined, current: large, revision: 11 });
+  emit({ previous: undefined, current: small, revision: 12 });
+  expect(ledger.isHeld(key)).toBe(true);
+  expect(ledger.isHeld('port:30000')).toBe(false);
+  expect(ledger.isHeld('ip:10.0.0.2')).toBe(false);
+  await ledger.caughtUp();
+  for (const number of [key, 'port:30000', 'port:39999', 'ip:10.0.0.2']) {
+    expect(ledger.isHeld(number), number).toBe(true);
+  }
+  expect(ledger.isContested(key)).toBe(false);
+  emit({ previous: large, current: undefined, revision: 13 });
+  await ledger.caughtUp();
+  expect(ledger.isHeld(key)).toBe(false);
+  expect(ledger.isHeld('port:39999')).toBe(false);
+});

@@ -1,4 +1,5 @@
-import type { Clock, MaybePromise } from '@wheelhouse/machinery';
+import { parseAhead, parseWrittenJson } from '@wheelhouse/codec';
+import { type Clock, type MaybePromise, paceFor, runAtPace, Slices } from '@wheelhouse/machinery';
 import type { AllocationOutcome } from '../../resource-def.ts';
 import { addressKey, portKey } from './pools.ts';
 import {
@@ -71,6 +72,8 @@ export class ServiceLedger {
   /** Revision of the newest change that the ledger contains. */
   #seen = 0;
   #loading: Promise<void> | undefined;
+  /** Resolves when the changes that wait for a large Service are entered; absent: none waits. */
+  #waiting: Promise<void> | undefined;
 
   /** `cache` is called at the first allocation. */
   constructor(options: { cache: () => ServiceCache; clock: Clock }) {
@@ -86,6 +89,7 @@ export class ServiceLedger {
     });
     await this.#loading;
     await this.#cache().get('', undefined);
+    while (this.#waiting !== undefined) await this.#waiting;
     const now = this.#clock.monotonic();
     this.#unknown = this.#unknown.filter(({ untilMs, keys }) => {
       if (untilMs > now) return true;
@@ -128,11 +132,9 @@ export class ServiceLedger {
     const cache = this.#cache();
     // Changes that arrive while the list is loading are newer than the list.
     let changed: Set<string> | undefined = new Set();
-    const subscription = cache.subscribe(({ previous, current, revision }) => {
-      const key = current?.key ?? previous?.key ?? '';
-      changed?.add(key);
-      this.#enter(key, current);
-      this.#reach(revision);
+    const subscription = cache.subscribe((change) => {
+      changed?.add(keyOf(change));
+      this.#receive(change);
     });
     let all: ServiceList;
     try {
@@ -140,10 +142,15 @@ export class ServiceLedger {
     } catch (error) {
       // The next call starts again with an empty ledger.
       subscription.close();
-      for (const key of [...this.#stored.keys()]) this.#enter(key, undefined);
+      for (const key of [...this.#stored.keys()]) this.#enter(key, []);
       throw error;
     }
-    for (const entry of all.entries()) if (!changed.has(entry.key)) this.#enter(entry.key, entry);
+    const slices = new Slices(this.#clock);
+    for (const entry of all.entries()) {
+      if (slices.over) await slices.pause();
+      const keys = await this.#read(entry);
+      if (!changed.has(entry.key)) this.#enter(entry.key, keys);
+    }
     changed = undefined;
     this.#reach(all.revision);
   }
@@ -157,8 +164,40 @@ export class ServiceLedger {
     });
   }
 
-  #enter(key: string, entry: StoredService | undefined): void {
-    const keys = entry === undefined ? [] : numbersOf(entry);
+  /**
+   * Enters a change, in its order: a large Service is read in slices (TRUST-2), and later changes
+   * wait for it. The numbers of the writes that they contain stay taken meanwhile.
+   */
+  #receive(change: ServiceChange): void {
+    const enter = (keys: readonly string[]) => {
+      this.#enter(keyOf(change), keys);
+      this.#reach(change.revision);
+    };
+    const before = this.#waiting;
+    const keys = before === undefined ? this.#read(change.current) : undefined;
+    if (keys !== undefined && !(keys instanceof Promise)) {
+      enter(keys);
+      return;
+    }
+    const read = async () => {
+      await before;
+      enter(await (keys ?? this.#read(change.current)));
+    };
+    const waiting = read().finally(() => {
+      if (this.#waiting === waiting) this.#waiting = undefined;
+    });
+    this.#waiting = waiting;
+  }
+
+  /** The numbers of a Service; a promise if it is large. */
+  #read(entry: StoredService | undefined): MaybePromise<readonly string[]> {
+    if (entry === undefined) return [];
+    const pace = paceFor(this.#clock, entry.json.length);
+    if (pace === undefined) return numbersOf(entry);
+    return Promise.resolve(runAtPace(parseAhead(entry.json), pace)).then(() => numbersOf(entry));
+  }
+
+  #enter(key: string, keys: readonly string[]): void {
     for (const number of keys) this.take(number);
     this.#drop(this.#stored.get(key) ?? []);
     if (keys.length === 0) this.#stored.delete(key);
@@ -174,8 +213,10 @@ export class ServiceLedger {
   }
 }
 
-function numbersOf(entry: StoredService): readonly string[] {
-  const { spec = {} } = JSON.parse(entry.json.toString('utf8')) as { spec?: ServiceSpec };
+const keyOf = ({ previous, current }: ServiceChange) => current?.key ?? previous?.key ?? '';
+
+function numbersOf({ json }: StoredService): readonly string[] {
+  const { spec = {} } = parseWrittenJson(json) as { spec?: ServiceSpec };
   return numbersIn(spec);
 }
 

@@ -241,6 +241,9 @@ function* askedByEach(spec: Stored<PodSpec> | undefined): Generator<void, readon
   return amounts;
 }
 
+/** Maximum number of problems, which exceed the length of a message. */
+const problemsMax = 2_000;
+
 type Rule = (compared: Compared, bound: Quantity) => string | undefined;
 
 /** Adds the problems of a container or pod with limits, in steps. */
@@ -261,6 +264,7 @@ function* addProblems(
 ): Generator<void, void> {
   const { type, bounds, requests, limits, rule } = of;
   for (const [index, [name, bound]] of bounds.entries()) {
+    if (problems.length >= problemsMax) return;
     if (index % boundsPerStep === boundsPerStep - 1) yield;
     const compared = { type, name, request: requests.get(name), limit: limits.get(name) };
     const problem = rule(compared, bound);
