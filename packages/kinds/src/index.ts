@@ -128,7 +128,7 @@ export {
   addAmounts,
   amountsOf,
   amountsOfSteps,
-  containerAmounts,
+  containerAmountsSteps,
   largerAmounts,
   podAmountsSteps,
   qualityOfService,

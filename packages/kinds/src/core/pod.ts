@@ -187,7 +187,7 @@ function* fillDefaults(object: Stored<Pod>, features: Features): Generator<void,
   yield* requestsFromLimits(spec);
   if (features.enabled('PodLevelResources')) {
     fillResources(spec.resources);
-    fillPodRequests(spec);
+    yield* fillPodRequests(spec);
   }
   if (features.enabled('InPlacePodVerticalScaling')) yield* fillResizePolicies(spec);
   yield* fillPodSpecSteps(spec);

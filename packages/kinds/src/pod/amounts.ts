@@ -141,17 +141,9 @@ export function* podAmountsSteps(
 /**
  * Returns the total resources of the containers of a pod: the sum over those that run together, or
  * the maximum during initialization if that is more. Sidecars (init containers that keep running)
- * count in both.
+ * count in both. In steps (TRUST-2).
  */
-export function containerAmounts(
-  spec: Stored<PodSpec> | undefined,
-  member: 'requests' | 'limits',
-): Amounts {
-  return runInOnePiece(containerAmountsSteps(spec, member));
-}
-
-/** Does the work of `containerAmounts` in steps. */
-function* containerAmountsSteps(
+export function* containerAmountsSteps(
   spec: Stored<PodSpec> | undefined,
   member: 'requests' | 'limits',
 ): Generator<void, Amounts> {

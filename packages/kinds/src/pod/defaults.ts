@@ -27,7 +27,7 @@ import {
   objectAt,
   roundAmountsSteps,
 } from '../rules/fill.ts';
-import { containerAmounts, podLevelResources } from './amounts.ts';
+import { containerAmountsSteps, podLevelResources } from './amounts.ts';
 
 /** Containers, or volumes, that one step fills. */
 const partsPerStep = 100;
@@ -259,13 +259,13 @@ export function* requestsFromLimits(spec: Stored<PodSpec>): Generator<void, void
 
 /**
  * Sets absent requests of a pod as a whole to the sum over its containers, or to its limits where
- * there is no sum. Not for templates; the containers must have their defaults.
+ * there is no sum; in steps. Not for templates; the containers must have their defaults.
  */
-export function fillPodRequests(spec: Stored<PodSpec>): void {
+export function* fillPodRequests(spec: Stored<PodSpec>): Generator<void, void> {
   const limits = spec.resources?.limits;
   if (limits === undefined || Object.keys(limits).length === 0) return;
   const requests: JsonObject = {};
-  for (const [name, sum] of containerAmounts(spec, 'requests')) {
+  for (const [name, sum] of yield* containerAmountsSteps(spec, 'requests')) {
     if (podLevelResources.includes(name)) requests[name] = sum.text;
   }
   for (const name of podLevelResources) {

@@ -1,5 +1,5 @@
 import { ApiError } from '@wheelhouse/client';
-import { type Amounts, amountsOf, containerAmounts, sumAmounts } from '@wheelhouse/kinds';
+import { type Amounts, amountsOf, containerAmountsSteps, sumAmounts } from '@wheelhouse/kinds';
 import {
   compareText,
   type Dialect,
@@ -7,6 +7,7 @@ import {
   type JsonObject,
   parseQuantity,
   type Quantity,
+  runInOnePiece,
   sumQuantities,
 } from '@wheelhouse/machinery';
 import {
@@ -128,7 +129,7 @@ const isExtended = (name: string): boolean => !shownResources.includes(name) && 
 /** What a Pod requests or may use on a node, with its overhead. */
 function amountsOnNode(pod: JsonObject, list: 'requests' | 'limits'): Amounts {
   const spec = objectAt(pod, 'spec');
-  const amounts = containerAmounts(spec, list);
+  const amounts = runInOnePiece(containerAmountsSteps(spec, list));
   const overhead = [...amountsOf(spec['overhead'])];
   // Resources without a limit stay unlimited.
   const isCounted = (name: string) => list === 'requests' || amounts.get(name)?.nano;

@@ -11,7 +11,6 @@ import {
   type Quantity,
   qualifiedName,
   required,
-  runInOnePiece,
 } from '@wheelhouse/machinery';
 import type { Container, ResourceRequirements } from '../../gen/types/core/v1.ts';
 import type { Stored } from '../../resource-def.ts';
@@ -154,19 +153,9 @@ export function* hasPartialPages(container: Stored<Container>): Generator<void, 
 type ResourceNameRule = (name: string, field: string, dialect: Dialect) => FieldError[];
 
 /**
- * Validates the `limits` and `requests` of a container or pod.
- * @param validateName the rule for names, which differs for pods
+ * Validates the `limits` and `requests` of a container or pod, in steps (TRUST-2). The rule for
+ * names is that of containers unless `podRules` has another.
  */
-export function validateResources(
-  resources: Stored<ResourceRequirements> | undefined,
-  path: string,
-  podRules: PodRules,
-  validateName: ResourceNameRule = validateResourceName,
-): FieldError[] {
-  return runInOnePiece(resourceErrorSteps(resources, path, { ...podRules, validateName }));
-}
-
-/** Does the work of `validateResources` in steps (TRUST-2). */
 export function* resourceErrorSteps(
   resources: Stored<ResourceRequirements> | undefined,
   path: string,

@@ -18,7 +18,7 @@ import { validateIp } from '../../core/addresses.ts';
 import type { PodSpec } from '../../gen/types/core/v1.ts';
 import type { Stored } from '../../resource-def.ts';
 import { flatMapSteps, goStrings, keyed } from '../../rules/checks.ts';
-import { amountsOf, containerAmounts, podLevelResources } from '../amounts.ts';
+import { amountsOfSteps, containerAmountsSteps, podLevelResources } from '../amounts.ts';
 import {
   labelErrorSteps,
   notSupportedGo,
@@ -32,7 +32,7 @@ import { validateContainers, validateHostNetworkPorts } from './containers.ts';
 import { relaxedNames } from './environment.ts';
 import { validateSchedulingGates, validateSpread, validateToleration } from './placement.ts';
 import { claimNames, validateClaims, validateClaimUses } from './resource-claims.ts';
-import { validateAnyResourceName, validateResources } from './resources.ts';
+import { resourceErrorSteps, validateAnyResourceName } from './resources.ts';
 import {
   validateHostProcesses,
   validateHostUsers,
@@ -76,7 +76,7 @@ export function* validatePodSpec(
     validateHostUsers(spec, path),
     yield* validateReferences(spec, path),
     validatePriority(spec, path),
-    validateOverhead(spec, path, rules),
+    yield* validateOverhead(spec, path, rules),
     validateSystem(spec, path),
   );
 }
@@ -101,10 +101,13 @@ function* validatePodResources(
   const noClaims = 'claims cannot be set for Resources at pod-level';
   return [
     ...(resources.claims != null ? [forbiddenField(`${path}.claims`, noClaims)] : []),
-    ...validateResources(resources, path, rules, validatePodResourceName),
+    ...(yield* resourceErrorSteps(resources, path, {
+      ...rules,
+      validateName: validatePodResourceName,
+    })),
     ...(yield* validateClaimUses(resources, `${path}.claims`, claimNames(spec))),
-    ...validateRequests(spec, `${path}.requests`),
-    ...validateLimits(spec, path),
+    ...(yield* validateRequests(spec, `${path}.requests`)),
+    ...(yield* validateLimits(spec, path)),
   ];
 }
 
@@ -115,9 +118,10 @@ function validatePodResourceName(name: string, field: string): FieldError[] {
 }
 
 /** Validates that a pod requests at least as much as its containers together. */
-function validateRequests(spec: Stored<PodSpec>, path: string): FieldError[] {
-  const whole = amountsOf(spec.resources?.requests);
-  return [...containerAmounts(spec, 'requests')].flatMap(([name, sum]) => {
+function* validateRequests(spec: Stored<PodSpec>, path: string): Generator<void, FieldError[]> {
+  const whole = yield* amountsOfSteps(spec.resources?.requests);
+  const sums = yield* containerAmountsSteps(spec, 'requests');
+  return yield* flatMapSteps(sums, ([name, sum]) => {
     const request = whole.get(name);
     if (sum.nano <= (request?.nano ?? 0n)) return [];
     const detail = `must be greater than or equal to aggregate container requests of ${sum.text}`;
@@ -126,17 +130,18 @@ function validateRequests(spec: Stored<PodSpec>, path: string): FieldError[] {
 }
 
 /** Validates that no container has a higher limit than its pod. */
-function validateLimits(spec: Stored<PodSpec>, path: string): FieldError[] {
-  const whole = amountsOf(spec.resources?.limits);
-  return (spec.containers ?? []).flatMap((container, index) =>
-    [...amountsOf(container.resources?.limits)].flatMap(([name, limit]) => {
+function* validateLimits(spec: Stored<PodSpec>, path: string): Generator<void, FieldError[]> {
+  const whole = yield* amountsOfSteps(spec.resources?.limits);
+  return yield* flatMapSteps(spec.containers ?? [], function* (container, index) {
+    const limits = yield* amountsOfSteps(container.resources?.limits);
+    return yield* flatMapSteps(limits, ([name, limit]) => {
       const most = whole.get(name);
       if (most === undefined || limit.nano <= most.nano) return [];
       const detail = `must be less than or equal to pod limits of ${most.text}`;
       const field = `${keyed(`${path}.containers[${index}]`, name)}.limits`;
       return [invalid(field, limit.text, detail)];
-    }),
-  );
+    });
+  });
 }
 
 /** The limit of the Linux resolver. */
@@ -267,8 +272,12 @@ function validatePriority(spec: Stored<PodSpec>, path: string): FieldError[] {
 }
 
 /** Validates the overhead of a runtime by the rules for the limits of a container. */
-function validateOverhead(spec: Stored<PodSpec>, path: string, rules: PodRules): FieldError[] {
-  const overhead = spec.overhead;
-  if (overhead === undefined) return [];
-  return validateResources({ limits: overhead }, `${path}.overhead`, rules);
+function* validateOverhead(
+  spec: Stored<PodSpec>,
+  path: string,
+  rules: PodRules,
+): Generator<void, FieldError[]> {
+  const limits = spec.overhead;
+  if (limits === undefined) return [];
+  return yield* resourceErrorSteps({ limits }, `${path}.overhead`, rules);
 }
