@@ -7,7 +7,7 @@ import {
 } from '@wheelhouse/machinery';
 import type { Pod, PodSpec } from '../gen/types/core/v1.ts';
 import type { Stored } from '../resource-def.ts';
-import { flatMapSteps } from '../rules/checks.ts';
+import { flatMapSteps, someSteps } from '../rules/checks.ts';
 import { ensure, forEachSteps, objectAt } from '../rules/fill.ts';
 import { qualityOfService, statesPodAmounts } from './amounts.ts';
 import { annotationsOf } from './fields.ts';
@@ -76,10 +76,10 @@ function validateNotRemoved(
 ): Generator<void, FieldError[]> {
   const now = spec.containers ?? [];
   return flatMapSteps(old.containers ?? [], (before, index) =>
-    kinds.flatMap((kind) => {
+    flatMapSteps(kinds, function* (kind) {
       const amounts = objectAt(now[index], 'resources', kind) ?? {};
       const names = Object.keys(objectAt(before, 'resources', kind) ?? {});
-      if (names.every((name) => amounts[name] !== undefined)) return [];
+      if (!(yield* someSteps(names, (name) => amounts[name] === undefined))) return [];
       const field = `spec.containers[${index}].resources.${kind}`;
       return [forbiddenField(field, `resource ${kind} cannot be removed`)];
     }),
