@@ -35,8 +35,8 @@ interface Change {
 }
 
 /**
- * Validates a write to a Job's status in steps (TRUST-2). Most rules apply only if the feature JobManagedBy is
- * enabled, which allows controllers other than the built-in one.
+ * Validates a write to a Job's status in steps (TRUST-2). Most rules apply only if the feature
+ * JobManagedBy is enabled, which allows controllers other than the built-in one.
  */
 export function* validateJobStatus(
   object: Stored<Job>,

@@ -1,4 +1,4 @@
-import type { ApiObject } from '@wheelhouse/machinery';
+import { type ApiObject, observeFaults } from '@wheelhouse/machinery';
 import { expect, test } from 'vitest';
 import { makeEntry } from '../watchcache/entry.ts';
 import { EntryDecoder } from './entry-decoder.ts';
@@ -90,4 +90,20 @@ test('a newer state overtakes a large object that is not decoded yet', async () 
     ['c', undefined],
     ['a', 2_000],
   ]);
+});
+
+test('TRUST-1: a follower that throws is reported, and gets later objects', async () => {
+  const decoder = new EntryDecoder(impatient());
+  const faults: unknown[] = [];
+  const stop = observeFaults(({ error }) => faults.push(error));
+  const failure = new Error('no use');
+  decoder.pass('a', entryOf('a', 1000), () => {
+    throw failure;
+  });
+  await expect(decoder.settled()).rejects.toBe(failure);
+  const names: (string | undefined)[] = [];
+  decoder.pass('a', entryOf('a', 1000, 2), (object) => names.push(object?.metadata.name));
+  await decoder.settled();
+  stop();
+  expect([faults, names]).toEqual([[failure], ['a']]);
 });

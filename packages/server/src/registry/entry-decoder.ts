@@ -1,5 +1,6 @@
 import {
   type ApiObject,
+  background,
   type Clock,
   paceFor,
   runAtPace,
@@ -62,8 +63,12 @@ export class EntryDecoder {
       this.#pending.delete(id);
       use(result);
     };
-    const running = decode().finally(() => this.#running.delete(running));
+    const running = decode().finally(() => {
+      this.#running.delete(running);
+      if (isCurrent()) this.#pending.delete(id);
+    });
     this.#running.add(running);
+    background({ where: 'controller' }, running);
   }
 
   /** Resolves when no large entry is waiting. */
