@@ -78,7 +78,7 @@ export function applyPatch(kind: TrackedKind, apply: AppliedPatch): ApiObject {
 
 /** `applyPatch` in steps. The objects must not change between steps. */
 export function* applySteps(kind: TrackedKind, apply: AppliedPatch): Generator<void, ApiObject> {
-  const { live, patch } = apply;
+  const { live, patch, size } = apply;
   forgetElements();
   checkPatch(kind, patch);
   const applied = typedObject(kind, patch);
@@ -86,14 +86,14 @@ export function* applySteps(kind: TrackedKind, apply: AppliedPatch): Generator<v
     () => `failed to create typed patch object (${describe(patch)})`,
     () => checkTyped(applied.type, apply),
   );
-  yield;
+  if (size === 'large') yield;
   const before = yield* ownersForApply(kind, apply);
-  yield;
+  if (size === 'large') yield;
   const merged = yield* mergeApplied(kind, { apply, before, applied, force: apply.force });
-  yield;
+  if (size === 'large') yield;
   const object = withOwnMetadata(merged.object ?? live ?? patch);
   if (apply.manager === kind.lastApplied.manager) refreshLastApplied(kind, { object, patch });
-  yield* storeOwners({ live, object, owners: merged.owners, before, size: apply.size });
+  yield* storeOwners({ live, object, owners: merged.owners, before, size });
   return object;
 }
 

@@ -17,8 +17,11 @@ import {
 import { type Property, resolved, type Schema } from '@wheelhouse/schema';
 import { difference, type FieldSet, setOfFields, union } from './field-set.ts';
 import {
+  areFew,
+  cachedOwners,
   capUpdates,
   decodeManagedSteps,
+  encodeManaged,
   encodeManagedSteps,
   identityOf,
   type Managed,
@@ -127,9 +130,9 @@ export function* recordSteps(
   forgetElements();
   try {
     const before = yield* ownersBefore(kind, update);
-    yield;
+    if (update.size === 'large') yield;
     const owners = yield* trackUpdate(kind, update, before);
-    yield;
+    if (update.size === 'large') yield;
     yield* storeOwners({ live, object, owners, before, size: update.size });
     return undefined;
   } catch (error) {
@@ -150,7 +153,9 @@ function* ownersBefore(
 ): Generator<void, Managed> {
   const stored = live?.metadata.managedFields;
   const sentEntries: JsonValue | undefined = object.metadata.managedFields;
-  if (kind.subresource !== '' || sentEntries === undefined) return yield* decodeOrNone(stored);
+  if (kind.subresource !== '' || sentEntries === undefined) {
+    return cachedOwners(stored) ?? (yield* decodeOrNone(stored));
+  }
   if (Array.isArray(sentEntries) && sentEntries.length === 1 && isEmptyEntry(sentEntries[0]))
     return resetManaged;
   const isStored =
@@ -190,7 +195,8 @@ function* trackUpdate(
   if (isOfOneVersion(kind, before)) {
     jsonObject(object.metadata)['managedFields'] = live?.metadata.managedFields;
   }
-  return yield* capUpdates(yield* takeChanges(kind, update, before));
+  const owners = yield* takeChanges(kind, update, before);
+  return areFew(owners) ? owners : yield* capUpdates(owners);
 }
 
 /** A temporary manager that owns the changes of the current write. */
@@ -277,8 +283,9 @@ export function* storeOwners(options: {
       return;
     }
   }
-  yield;
-  const entries = yield* encodeManagedSteps(owners, { before, size });
+  if (size === 'large') yield;
+  const entries =
+    size === 'large' ? yield* encodeManagedSteps(owners, before) : encodeManaged(owners, before);
   if (entries === undefined) delete object.metadata.managedFields;
   else object.metadata.managedFields = entries;
 }

@@ -76,16 +76,21 @@ export const parseIdentity = memoized(
   { countMax: 1024, lengthMax: Number.POSITIVE_INFINITY },
 );
 
+/** The owners in a list that is absent, empty, or already decoded; undefined for any other value. */
+export function cachedOwners(entries: JsonValue | undefined): Managed | undefined {
+  if (entries === undefined || entries === null) return noManaged;
+  if (!Array.isArray(entries)) return undefined;
+  return entries.length === 0 ? noManaged : (entries as ListWithOwners)[decodedOwners];
+}
+
 /**
  * Decodes `metadata.managedFields` in steps. Throws an Error with kube-apiserver's message if an
  * entry is malformed.
  */
 export function* decodeManagedSteps(entries: JsonValue | undefined): Generator<void, Managed> {
-  if (entries === undefined || entries === null) return noManaged;
+  const owners = cachedOwners(entries);
+  if (owners !== undefined) return owners;
   if (!Array.isArray(entries)) throw new Error('managedFields must be a list');
-  if (entries.length === 0) return noManaged;
-  const cachedOwners = (entries as ListWithOwners)[decodedOwners];
-  if (cachedOwners !== undefined) return cachedOwners;
   const managers = new Map<string, VersionedSet>();
   const times = new Map<string, string>();
   const byIdentity = new Map<string, ManagedFieldsEntry>();
@@ -143,57 +148,81 @@ function* decodeEntry(
 }
 
 /**
- * Encodes owners in steps, sorted by operation, time, manager, version, and subresource. Undefined
- * if there are none. The list and its entries are cached and shared, so callers must not modify
- * them.
- * @param options.before the decoded list from which the owners were derived, whose entries are
- *   reused
- * @param options.size `large` encodes each field set in steps, which is slower for small ones
+ * Encodes owners, sorted by operation, time, manager, version, and subresource. Undefined if there
+ * are none. The list and its entries are cached and shared, so callers must not modify them.
+ * @param before the decoded list from which the owners were derived, whose entries are reused
  */
-export function* encodeManagedSteps(
-  { managers, times }: Managed,
-  { before, size }: { readonly before: Managed; readonly size: 'large' | undefined },
-): Generator<void, ManagedFieldsEntry[] | undefined> {
-  if (managers.size === 0) return undefined;
+export function encodeManaged(owners: Managed, before: Managed): ManagedFieldsEntry[] | undefined {
+  if (owners.managers.size === 0) return undefined;
   const dated: DatedEntry[] = [];
-  const byIdentity = new Map<string, ManagedFieldsEntry>();
-  // Without the times of managers that own nothing anymore, as if decoded from the list.
-  const writtenTimes = new Map<string, string>();
+  for (const [identity, owned] of owners.managers) {
+    dated.push(datedEntry({ owners, before }, identity, owned));
+  }
+  if (dated.length > 1) dated.sort(compareEntries);
+  return listOf(owners, dated);
+}
+
+/** `encodeManaged` in steps, which takes longer for small sets. */
+export function* encodeManagedSteps(
+  owners: Managed,
+  before: Managed,
+): Generator<void, ManagedFieldsEntry[] | undefined> {
+  if (owners.managers.size === 0) return undefined;
+  const dated: DatedEntry[] = [];
   const stride = membersStride();
-  for (const [identity, owned] of managers) {
+  for (const [identity, owned] of owners.managers) {
     stride.count();
     if (stride.isOver) yield;
-    const time = times.get(identity);
-    const entry = yield* entryFor({ identity, owned, time, before, size, stride });
-    dated.push({ entry, seconds: secondsOf(time) });
-    byIdentity.set(identity, entry);
-    if (time !== undefined) writtenTimes.set(identity, time);
+    if (writtenFor(before, identity, owned) === undefined) {
+      yield* encodeFieldsSteps(owned.set, stride);
+    }
+    dated.push(datedEntry({ owners, before }, identity, owned));
   }
-  const sorted = yield* sortSteps(dated, compareEntries);
-  const entries = sorted.map(({ entry }) => entry);
+  return listOf(owners, yield* sortSteps(dated, compareEntries));
+}
+
+/** The list of sorted entries, which remembers its decoded form. */
+function listOf({ managers }: Managed, sorted: readonly DatedEntry[]): ManagedFieldsEntry[] {
+  const entries: ManagedFieldsEntry[] = [];
+  const byIdentity = new Map<string, ManagedFieldsEntry>();
+  // Without the times of managers that own nothing anymore, as if decoded from the list.
+  const times = new Map<string, string>();
+  for (const { identity, entry } of sorted) {
+    entries.push(entry);
+    byIdentity.set(identity, entry);
+    if (entry.time !== undefined) times.set(identity, entry.time);
+  }
   const list: JsonValue = entries;
-  const value: Managed = { managers, times: writtenTimes, entries: list, written: byIdentity };
+  const value: Managed = { managers, times, entries: list, written: byIdentity };
   Object.defineProperty(list, decodedOwners, { value });
   return entries;
 }
 
+/** The previous entry of an owner whose fields have not changed. */
+function writtenFor(
+  before: Managed,
+  identity: string,
+  { set }: VersionedSet,
+): ManagedFieldsEntry | undefined {
+  const written = before.written?.get(identity);
+  return written !== undefined && before.managers.get(identity)?.set === set ? written : undefined;
+}
+
 /** The entry of an owner: the previous one, or one with its encoded fields, if unchanged. */
-function* entryFor(of: {
-  readonly identity: string;
-  readonly owned: VersionedSet;
-  readonly time: string | undefined;
-  readonly before: Managed;
-  readonly size: 'large' | undefined;
-  readonly stride: Stride;
-}): Generator<void, ManagedFieldsEntry> {
-  const { identity, owned, time, before } = of;
-  const writtenEntry = before.written?.get(identity);
-  const isSameSet = writtenEntry !== undefined && before.managers.get(identity)?.set === owned.set;
-  if (isSameSet && writtenEntry.apiVersion === owned.apiVersion && writtenEntry.time === time)
-    return writtenEntry;
-  if (isSameSet) return encodeEntry(identity, { owned, time, fieldsV1: writtenEntry.fieldsV1 });
-  if (of.size === 'large') yield* encodeFieldsSteps(owned.set, of.stride);
-  return encodeEntry(identity, { owned, time, fieldsV1: encodeFields(owned.set) });
+function datedEntry(
+  { owners, before }: { readonly owners: Managed; readonly before: Managed },
+  identity: string,
+  owned: VersionedSet,
+): DatedEntry {
+  const time = owners.times.get(identity);
+  // A single entry need not be sorted.
+  const seconds = owners.managers.size > 1 ? secondsOf(time) : 0;
+  const written = writtenFor(before, identity, owned);
+  if (written?.apiVersion === owned.apiVersion && written.time === time) {
+    return { identity, entry: written, seconds };
+  }
+  const fieldsV1 = written === undefined ? encodeFields(owned.set) : written.fieldsV1;
+  return { identity, entry: encodeEntry(identity, { owned, time, fieldsV1 }), seconds };
 }
 
 function encodeEntry(
@@ -220,8 +249,9 @@ function encodeEntry(
 const secondsOf = (time: string | undefined) =>
   time === undefined ? 0 : Math.floor(Date.parse(time) / 1000);
 
-/** An entry with the seconds of its time. */
+/** An owner's entry with the seconds of its time. */
 interface DatedEntry {
+  readonly identity: string;
   readonly entry: ManagedFieldsEntry;
   readonly seconds: number;
 }
@@ -262,6 +292,9 @@ interface OldUpdates {
   /** The field sets of the merged ones. */
   readonly sets: FieldSet[];
 }
+
+/** Whether owners are so few that `capUpdates` merges none. */
+export const areFew = ({ managers }: Managed) => managers.size <= updateManagersMax;
 
 /**
  * Merges the oldest Update entries of each version until at most ten are left, in steps. A version
@@ -328,15 +361,13 @@ function mergeOldUpdate(
  * and indexes. The result is shared and must not be modified.
  */
 export function encodeFields(set: FieldSet): JsonObject {
-  const cachedFields = encoded.get(set);
-  if (cachedFields !== undefined) return cachedFields;
-  const fields = encodeLevel(set, false);
-  encoded.set(set, fields);
-  decoded.set(fields, set);
-  return fields;
+  return encoded.get(set) ?? encodeLevel(set, false);
 }
 
-/** Caches of encodings in both directions; sets and encodings are immutable. */
+/**
+ * Caches of the encodings of large sets in both directions; sets and encodings are immutable. A
+ * small set is encoded in less time than a weak map takes to keep it.
+ */
 const encoded = new WeakMap<FieldSet, JsonObject>();
 const decoded = new WeakMap<JsonObject, FieldSet>();
 

@@ -168,6 +168,6 @@ export function* ownersFromScale(
  * @param before the owners from which they were derived
  */
 function* asWritten(managed: Managed, before: Managed): Generator<void, Entries> {
-  const entries = yield* encodeManagedSteps(managed, { before, size: 'large' });
+  const entries = yield* encodeManagedSteps(managed, before);
   return entries === undefined ? undefined : [...entries];
 }

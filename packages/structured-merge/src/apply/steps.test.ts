@@ -51,10 +51,9 @@ test('TRUST-2: an update that pauses between its steps has the same result', asy
   recordUpdate(kind, { live, object: whole, manager: 'second', nowMs });
   const pace = slowPace();
   const parts = [thing('y'), thing('y')];
+  const update = { live, manager: 'second', nowMs, size: 'large' } as const;
   await Promise.all(
-    parts.map((part) =>
-      runAtPace(recordSteps(kind, { live, object: part, manager: 'second', nowMs }), pace),
-    ),
+    parts.map((object) => runAtPace(recordSteps(kind, { ...update, object }), pace)),
   );
   expect(parts).toEqual([whole, whole]);
   expect(pace.pauses).toBeGreaterThanOrEqual(10);
@@ -63,11 +62,12 @@ test('TRUST-2: an update that pauses between its steps has the same result', asy
 test('TRUST-2: an apply that pauses between its steps has the same result and conflicts', async () => {
   const live = stored();
   const apply = { live, patch: thing('z'), manager: 'second', nowMs };
+  const large = { ...apply, size: 'large' } as const;
   const pace = slowPace();
-  const forced = await runAtPace(applySteps(kind, { ...apply, force: true }), pace);
+  const forced = await runAtPace(applySteps(kind, { ...large, force: true }), pace);
   expect(forced).toEqual(applyPatch(kind, { ...apply, force: true }));
   expect(pace.pauses).toBeGreaterThanOrEqual(7);
-  const refused = runAtPace(applySteps(kind, { ...apply, force: false }), slowPace());
+  const refused = runAtPace(applySteps(kind, { ...large, force: false }), slowPace());
   await expect(refused).rejects.toThrow(/conflict with "first"/);
 });
 
@@ -78,7 +78,7 @@ test('TRUST-2: an apply that removes fields pauses between the passes', async ()
   const fewer = { ...thing('z'), items: [] };
   const pace = slowPace();
   const apply = { ...base, live: applied, patch: fewer };
-  const object = await runAtPace(applySteps(kind, apply), pace);
+  const object = await runAtPace(applySteps(kind, { ...apply, size: 'large' }), pace);
   expect(object).toEqual(applyPatch(kind, apply));
   expect(object['items']).toEqual([{ name: 'x', value: 'x' }]);
   expect(pace.pauses).toBeGreaterThanOrEqual(20);

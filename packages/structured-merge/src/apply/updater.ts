@@ -1,4 +1,10 @@
-import { type JsonValue, jsonEqual, jsonEqualSteps, Stride } from '@wheelhouse/machinery';
+import {
+  getOrMake,
+  type JsonValue,
+  jsonEqual,
+  jsonEqualSteps,
+  Stride,
+} from '@wheelhouse/machinery';
 import { type Comparison, compare, compareSteps, comparisonWithoutReset } from './compare.ts';
 import {
   containsSet,
@@ -22,8 +28,10 @@ import { type FieldPath, fieldNameOf } from './path-element.ts';
 import { removeItemsSteps, toFieldSet, toFieldSetSteps, withNamedFields } from './value-fields.ts';
 import { memberType, type ValueType } from './value-type.ts';
 
-/** Cached results by set and type. */
+/** Cached results of `reconcileSet` by set and type. */
 const reconciled = new WeakMap<FieldSet, WeakMap<ValueType, FieldSet>>();
+
+const reconciledBefore = (set: FieldSet, type: ValueType) => reconciled.get(set)?.get(type);
 
 /**
  * Adapts a set of owned paths to a changed schema (MF-8): owners of fields inside a part that
@@ -31,15 +39,10 @@ const reconciled = new WeakMap<FieldSet, WeakMap<ValueType, FieldSet>>();
  * change.
  */
 function* reconcileSet(set: FieldSet, type: ValueType): Generator<void, FieldSet> {
-  let byType = reconciled.get(set);
-  const cachedResult = byType?.get(type);
+  const cachedResult = reconciledBefore(set, type);
   if (cachedResult !== undefined) return cachedResult;
   const result = yield* reconcileChildren(set, type, new Stride());
-  if (byType === undefined) {
-    byType = new WeakMap();
-    reconciled.set(set, byType);
-  }
-  byType.set(type, result);
+  getOrMake(reconciled, set, () => new WeakMap<ValueType, FieldSet>()).set(type, result);
   return result;
 }
 
@@ -133,12 +136,12 @@ export function* updateManagers(
 ): Generator<void, Map<string, VersionedSet>> {
   const { live, object, manager } = write;
   const { apiVersion } = object;
-  const reconciled = yield* reconcileManagers(port, live, write.managers);
+  const reconciled = yield* reconcileManagers(port, write);
   const { size } = write;
   const change: Change = { live, object, managers: reconciled, manager, size };
-  yield;
+  if (size === 'large') yield;
   const { managers, comparison } = yield* moveOwnership(port, change, { force: true });
-  yield;
+  if (size === 'large') yield;
   const before = managers.get(manager)?.set ?? emptySet;
   const taken = size === 'large' ? yield* gainSteps(before, comparison) : gain(before, comparison);
   const set = withoutReset(taken, port.resetFor(apiVersion));
@@ -203,13 +206,13 @@ export function* applyConfiguration(
 ): Generator<void, Applied> {
   const { live, applied, manager, force, size } = write;
   const { apiVersion } = applied;
-  const managers = yield* reconcileManagers(port, live, write.managers);
+  const managers = yield* reconcileManagers(port, write);
   const mergedValue =
     size === 'large'
       ? yield* mergeSteps(live.type, live.value, applied.value)
       : merge(live.type, live.value, applied.value);
   const value = mergedValue ?? null;
-  yield;
+  if (size === 'large') yield;
   const merged: TypedObject = { value, type: live.type, apiVersion: live.apiVersion };
   const last = managers.get(manager);
   const whole =
@@ -218,12 +221,12 @@ export function* applyConfiguration(
       : toFieldSet(applied.type, applied.value);
   const set = withoutReset(whole, port.resetFor(apiVersion));
   managers.set(manager, { set, apiVersion, applied: true });
-  yield;
+  if (size === 'large') yield;
   const pruning = last === undefined ? undefined : { managers, manager, last, size };
   const object = pruning === undefined ? merged : yield* prune(port, merged, pruning);
-  yield;
+  if (size === 'large') yield;
   const moved = yield* moveOwnership(port, { live, object, managers, manager, size }, { force });
-  yield;
+  if (size === 'large') yield;
   const isSame =
     size === 'large'
       ? yield* jsonEqualSteps(live.value, object.value)
@@ -233,16 +236,16 @@ export function* applyConfiguration(
 
 function* reconcileManagers(
   port: UpdaterPort,
-  live: TypedObject,
-  managers: Managers,
+  { live, managers, size }: Write,
 ): Generator<void, Map<string, VersionedSet>> {
   const result = new Map<string, VersionedSet>();
   for (const [manager, owned] of managers) {
     const object =
       owned.apiVersion === live.apiVersion ? live : yield* port.convert(live, owned.apiVersion);
     if (object === undefined) continue;
-    yield;
-    const set = yield* reconcileSet(owned.set, object.type);
+    if (size === 'large') yield;
+    const set =
+      reconciledBefore(owned.set, object.type) ?? (yield* reconcileSet(owned.set, object.type));
     result.set(manager, set === owned.set ? owned : { ...owned, set });
   }
   return result;
@@ -284,7 +287,7 @@ function* moveOwnership(
       if (owned.set.size > 0) result.set(name, owned);
       continue;
     }
-    yield;
+    if (change.size === 'large') yield;
     const { apiVersion: version } = owned;
     let lost = losses.get(version);
     if (lost === undefined) {
@@ -297,7 +300,7 @@ function* moveOwnership(
       lost = { removed, changed };
       losses.set(version, lost);
     }
-    yield;
+    if (change.size === 'large') yield;
     const { taken, set } =
       change.size === 'large' ? yield* loseSteps(owned.set, lost) : lose(owned.set, lost);
     if (!force) {
