@@ -48,6 +48,7 @@ import type {
   Written,
 } from './contract.ts';
 import {
+  type AnswerAge,
   apiVersionOfEntry,
   needsConversion,
   shownObject,
@@ -60,7 +61,7 @@ import {
   markForDeletion,
   warnOfPropagation,
 } from './deletion.ts';
-import { decodedAt, decodeEntry, objectKey, parsedAt } from './object-codec.ts';
+import { decodedAt, objectKey, parsedAt } from './object-codec.ts';
 import {
   checkNamespace,
   checkPathAgreement,
@@ -166,7 +167,7 @@ async function attempt(registry: Registry, plan: WritePlan, start: Start): Promi
   const nowMs = registry.clock.now();
   const pace = context.pace ?? (current && paceFor(registry.clock, current.json.length));
   if (pace !== undefined && current !== undefined) await parsedAt(pace, current);
-  const read = current === undefined ? undefined : readCurrent(registry, { target, current, pace });
+  const read = current && readCurrent(registry, { target, current, pace, age: 'now' });
   const before = read instanceof Promise ? await read : read;
   const live = before && view ? await runAtPace(view.showOwned(before.live), pace) : before?.live;
   if (pace?.over) await pace.pause();
@@ -340,11 +341,8 @@ async function attemptDeletion(
   checkPreconditions(plan, current);
   const pace = context.pace ?? paceFor(registry.clock, current.json.length);
   if (pace !== undefined) await parsedAt(pace, current);
-  const old = decodeEntry(current);
-  // The decoding above consumed the parsed value; `shownObject` decodes the entry again.
-  if (pace !== undefined) await parsedAt(pace, current);
-  const shown = shownObject(target, current, 'recent');
-  const live = shown instanceof Promise ? await shown : shown;
+  const read = readCurrent(registry, { target, current, pace, age: 'recent' });
+  const { decoded: old, live } = read instanceof Promise ? await read : read;
 
   // Mutate, and run validating admission.
   const call = {
@@ -366,7 +364,8 @@ async function attemptDeletion(
 
   // Transform.
   const nowMs = registry.clock.now();
-  const object = pace === undefined ? cloneJson(old) : await runAtPace(cloneJsonSteps(old), pace);
+  // Marking replaces members of the object and of its metadata, and shares the others.
+  const object = { ...old, metadata: { ...old.metadata } };
   const strategyContext = strategyContextOf(target, context, nowMs);
   const way = target.def.strategy.beforeDelete?.(strategyContext, object);
   const isGraceful = way !== 'finalize';
@@ -405,11 +404,17 @@ async function startCreate(registry: Registry, plan: UpdatePlan): Promise<void> 
   throw notFound(groupResourceOf(target.def), target.name);
 }
 
+/** The current object for a write; `age` is that of a webhook's answer if one converts it. */
 function readCurrent(
   registry: Registry,
-  at: { readonly target: Target; readonly current: Entry; readonly pace: Pace | undefined },
+  at: {
+    readonly target: Target;
+    readonly current: Entry;
+    readonly pace: Pace | undefined;
+    readonly age: AnswerAge;
+  },
 ): MaybePromise<Before> {
-  const { target, current, pace } = at;
+  const { target, current, pace, age } = at;
   const { def, version } = target;
   const decoded = registry.decoded.of(def.storage.prefix + current.key, current);
   const formsOf = (live: ApiObject): Before => ({
@@ -419,7 +424,7 @@ function readCurrent(
     old: def.behavior.validatedIn === 'request version' ? live : decoded,
   });
   if (needsConversion(def, version, current)) {
-    return andThen(shownObject({ def, version }, current), formsOf);
+    return andThen(shownObject({ def, version }, current, age), formsOf);
   }
   const isSame = def.behavior.converter !== undefined || servesStoredForm(def, version);
   if (isSame) return formsOf(decoded);
