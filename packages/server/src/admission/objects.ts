@@ -45,6 +45,17 @@ export function createObjectReader(options: {
       decoded.set(entry, object);
       return object;
     });
+  const decodeAll = async (entries: Iterable<Entry>): Promise<readonly ApiObject[]> => {
+    const objects: ApiObject[] = [];
+    const slices = new Slices(clock);
+    for (const entry of entries) {
+      const cached = decoded.get(entry);
+      if (cached === undefined && slices.over) await slices.pause();
+      const object = cached ?? decode(entry);
+      objects.push(object instanceof Promise ? await object : object);
+    }
+    return objects;
+  };
   const find = (resource: string) => defOf(options.snapshot(), options.dialect, resource);
   return {
     async get(resource, { namespace, name }) {
@@ -53,20 +64,12 @@ export function createObjectReader(options: {
       const entry = await caches.of(def).get(objectKey(namespace, name), resourceVersion);
       return entry === undefined ? undefined : (decoded.get(entry) ?? decode(entry));
     },
-    async list(resource, namespace) {
+    list(resource, namespace) {
       const def = find(resource);
       if (def === undefined) return [];
-      const list = await caches.of(def).list({ namespace, resourceVersion });
-      const objects: ApiObject[] = [];
-      if (list.count === 0) return objects;
-      const slices = new Slices(clock);
-      for (const entry of list.entries()) {
-        const cached = decoded.get(entry);
-        if (cached === undefined && slices.over) await slices.pause();
-        const object = cached ?? decode(entry);
-        objects.push(object instanceof Promise ? await object : object);
-      }
-      return objects;
+      return andThen(caches.of(def).list({ namespace, resourceVersion }), (list) =>
+        list.count === 0 ? [] : decodeAll(list.entries()),
+      );
     },
     async *each(resource, namespace) {
       const def = find(resource);

@@ -31,7 +31,7 @@ export interface ObjectReader {
   /** Undefined if the object or the kind does not exist. */
   get(resource: string, at: Place): Promise<ApiObject | undefined>;
   /** All objects of a namespace; of all namespaces when it is empty. */
-  list(resource: string, namespace: string): Promise<readonly ApiObject[]>;
+  list(resource: string, namespace: string): MaybePromise<readonly ApiObject[]>;
   /** The objects that `list` returns, one after the other: for kinds of which there are many. */
   each(resource: string, namespace: string): AsyncIterable<ApiObject>;
 }

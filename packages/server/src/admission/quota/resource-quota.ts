@@ -9,8 +9,10 @@ import type { ResourceQuota } from '@wheelhouse/kinds/types/core/v1';
 import {
   type ApiObject,
   asApiObject,
+  getOrMake,
   internalError,
   type JsonObject,
+  type MaybePromise,
   qualifiedResource,
   runInSlices,
   StatusError,
@@ -41,11 +43,10 @@ export function resourceQuota(tools: AdmissionTools): AdmissionPlugin {
   const isIgnored = ({ group, resource, isVirtual }: ResourceDef): boolean =>
     isVirtual === true || (resource === 'events' && eventGroups.includes(group));
   const evaluators = new WeakMap<ResourceDef, QuotaEvaluator>();
-  const evaluatorOf = (def: ResourceDef) => {
-    const evaluator = evaluators.get(def) ?? quotaEvaluator(def, tools.dialect);
-    evaluators.set(def, evaluator);
-    return evaluator;
-  };
+  const evaluatorOf = (def: ResourceDef) =>
+    getOrMake(evaluators, def, () => quotaEvaluator(def, tools.dialect));
+  const { limitedResources = [] } = tools.configurations;
+  const limitedScopes = limitedResources.flatMap(({ matchScopes }) => matchScopes);
   return {
     name: 'ResourceQuota',
     validate(call) {
@@ -57,34 +58,37 @@ export function resourceQuota(tools: AdmissionTools): AdmissionPlugin {
       if (isIgnored(def)) return undefined;
       const evaluator = evaluatorOf(def);
       if (operation === 'UPDATE' && !evaluator.grows && !isResize) return undefined;
-      return charge(tools, call, evaluator);
+      const limited = limitedResources.filter(
+        ({ group, resource }) => group === def.group && resource === def.resource,
+      );
+      const find = () => tools.objects.list('resourcequotas', namespace);
+      // Most namespaces have no quotas and need no promise.
+      const quotas = limited.length + limitedScopes.length === 0 ? find() : undefined;
+      if (quotas !== undefined && !(quotas instanceof Promise) && quotas.length === 0) {
+        return undefined;
+      }
+      return charge(tools, { call, evaluator, find, limited, limitedScopes, quotas });
     },
   };
 }
 
 async function charge(
   tools: AdmissionTools,
-  call: AdmissionCall,
-  evaluator: QuotaEvaluator,
+  context: Omit<ChargeContext, 'quotas'> & {
+    /** The namespace's quotas, if no others apply. */
+    readonly quotas: MaybePromise<readonly ApiObject[]> | undefined;
+    /** Reads the quotas again. */
+    readonly find: () => MaybePromise<readonly ApiObject[]>;
+  },
 ): Promise<void> {
+  const { call, find } = context;
   const { namespace, def } = call.target;
-  const find = () => tools.objects.list('resourcequotas', namespace);
-  const limited = limitedFor(tools, def);
-  const limitedScopes = (tools.configurations.limitedResources ?? []).flatMap(
-    ({ matchScopes }) => matchScopes,
-  );
-  if (limited.length + limitedScopes.length === 0 && (await find()).length === 0) return;
+  if (context.quotas !== undefined && (await context.quotas).length === 0) return;
   await tools.ledger.inTurn(namespace, async () => {
-    const work = chargesOf(tools, {
-      call,
-      evaluator,
-      quotas: await find(),
-      limited,
-      limitedScopes,
-    });
+    const work = chargesOf(tools, { ...context, quotas: await find() });
     const charges = await runInSlices(work, tools.clock);
     if (call.context.dryRun || charges.length === 0) return;
-    const [resource, object] = [qualifiedResource(call.target.def), asApiObject(call.object)];
+    const [resource, object] = [qualifiedResource(def), asApiObject(call.object)];
     const withdraw = await tools.ledger.announce(namespace, resource, object);
     await makeCharges(tools, call, charges).catch(async (error: unknown) => {
       await withdraw?.();
@@ -161,16 +165,6 @@ function* chargesOf(
     charges.push({ quota: quota.metadata.name ?? '', amounts });
   }
   return charges;
-}
-
-/** The limited resources of the configuration that the write uses. */
-function limitedFor(
-  { configurations }: AdmissionTools,
-  def: { readonly group: string; readonly resource: string },
-): readonly LimitedResource[] {
-  return (configurations.limitedResources ?? []).filter(
-    ({ group, resource }) => group === def.group && resource === def.resource,
-  );
 }
 
 /** Throws if a limited resource is used that no quota covers. */
