@@ -1,4 +1,5 @@
 import https from 'node:https';
+import { rootCertificates } from 'node:tls';
 import { pemText } from '@wheelhouse/codec';
 import type { SelfSubjectReview } from '@wheelhouse/kinds/types/authentication/v1';
 import { issueCertificate } from '@wheelhouse/server/testing';
@@ -83,6 +84,30 @@ describe('a bundle with the serving certificate itself, without its authority', 
       token: 'opaque',
     });
     expect(answer.body.status?.userInfo?.username).toBe('amy');
+  });
+});
+
+describe('a bundle of many authorities', () => {
+  const own = Buffer.from(admission.caBundle, 'base64').toString('latin1');
+  const bundleOf = (...certificates: readonly string[]) =>
+    Buffer.from([...rootCertificates, ...certificates].join('\n')).toString('base64');
+
+  test('ADM-2, TRUST-2: a webhook of the last one is trusted by all connections', async () => {
+    const clientConfig = { url: `${admission.url}/v`, caBundle: bundleOf(own) };
+    await hooked('validating', { path: '/v', clientConfig });
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    const names = Array.from({ length: 8 }, (_, index) => `c${index}`);
+    const answers = await Promise.all(names.map((name) => server.post(path, configMap(name))));
+    expect(answers.map(({ status }) => status)).toEqual(names.map(() => 201));
+    expect(admission.at('/v')).toHaveLength(names.length);
+  });
+
+  test('ADM-2, TRUST-2: a webhook of another one is not trusted', async () => {
+    const clientConfig = { url: `${admission.url}/v`, caBundle: bundleOf() };
+    await hooked('validating', { path: '/v', clientConfig });
+    const answer = await create();
+    expect(answer.status).toBe(500);
+    expect(answer.body.message).toContain('x509: certificate signed by unknown authority');
   });
 });
 

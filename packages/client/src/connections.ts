@@ -11,9 +11,17 @@ import https from 'node:https';
 import type { Socket } from 'node:net';
 import { type Duplex, Readable } from 'node:stream';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
-import { contained, hostInUrl, ipVersion, listen, whenAborted } from '@wheelhouse/machinery';
+import {
+  andThen,
+  contained,
+  hostInUrl,
+  ipVersion,
+  listen,
+  whenAborted,
+} from '@wheelhouse/machinery';
 import { retireAgent } from './idle-connections.ts';
-import { connectVerified, VerifyingAgent } from './server-certificate.ts';
+import { type AgentCallback, connectVerified, VerifyingAgent } from './server-certificate.ts';
+import { SharedTrust } from './shared-trust.ts';
 
 /** Time without incoming data after which a connection with active calls is probed. */
 const probeDelayMs = 30_000;
@@ -31,7 +39,7 @@ export class NotProcessed extends Error {}
 
 interface Dialing {
   readonly done: Promise<SharedSession | undefined>;
-  readonly socket: TLSSocket;
+  abort(): void;
   waiters: number;
 }
 
@@ -43,6 +51,7 @@ export class SharedConnection {
   readonly agent: https.Agent;
   readonly #origin: string;
   readonly #tls: ConnectionOptions;
+  readonly #trust = new SharedTrust();
   #session: SharedSession | undefined;
   #dialing: Dialing | undefined;
   #isHttp1 = false;
@@ -76,7 +85,7 @@ export class SharedConnection {
 
   /** Closes the connections after their active calls end. */
   close(): void {
-    this.#dialing?.socket.destroy();
+    this.#dialing?.abort();
     this.#takeSpare()?.destroy();
     this.#session?.close();
     this.#session = undefined;
@@ -90,34 +99,41 @@ export class SharedConnection {
   }
 
   #dial(): Dialing {
-    const socket = connectVerified(this.#tls);
-    const done = new Promise<SharedSession | undefined>((resolve, reject) => {
-      const clearDialing = () => {
-        this.#dialing = undefined;
-      };
+    let socket: TLSSocket | undefined;
+    let isAborted = false;
+    const connect = (options: ConnectionOptions) => {
+      if (isAborted) throw connectionClosed();
+      socket = connectVerified(options);
+      return this.#whenConnected(socket);
+    };
+    const done = Promise.resolve(andThen(this.#trust.optionsFor(this.#tls), connect));
+    const clearDialing = () => {
+      this.#dialing = undefined;
+    };
+    done.then(clearDialing, clearDialing);
+    const abort = () => {
+      isAborted = true;
+      socket?.destroy();
+    };
+    return { done, abort, waiters: 0 };
+  }
+
+  #whenConnected(socket: TLSSocket): Promise<SharedSession | undefined> {
+    return new Promise((resolve, reject) => {
       const stop = listen(
         socket,
         { where: 'client' },
         {
           secureConnect: () => {
             if (socket.destroyed) return;
-            clearDialing();
             stop();
             resolve(this.#connected(socket));
           },
-          error: (error: Error) => {
-            clearDialing();
-            reject(error);
-          },
-          close: () => {
-            clearDialing();
-            reject(Object.assign(new Error('the connection was closed'), { code: 'ECONNRESET' }));
-          },
+          error: reject,
+          close: () => reject(connectionClosed()),
         },
       );
     });
-    done.catch(() => {});
-    return { done, socket, waiters: 0 };
   }
 
   #connected(socket: TLSSocket): SharedSession | undefined {
@@ -286,9 +302,12 @@ async function awaitDialing(
   } finally {
     release();
     dialing.waiters -= 1;
-    if (signal.aborted && dialing.waiters === 0) dialing.socket.destroy();
+    if (signal.aborted && dialing.waiters === 0) dialing.abort();
   }
 }
+
+const connectionClosed = () =>
+  Object.assign(new Error('the connection was closed'), { code: 'ECONNRESET' });
 
 const abortError = (signal: AbortSignal) =>
   Object.assign(new Error('The operation was aborted', { cause: signal.reason }), {
@@ -307,16 +326,13 @@ class SpareAgent extends VerifyingAgent {
 
   override createConnection(
     options: https.RequestOptions,
-    callback?: (error: Error | null, stream: Duplex) => void,
+    callback?: AgentCallback,
   ): Duplex | null | undefined {
     return this.#spare() ?? super.createConnection(options, callback);
   }
 }
 
 type ConnectCallback = (error: Error | null, socket?: Socket) => void;
-
-/** The callback that Node passes to an agent for a connection. */
-type AgentCallback = (error: Error | null, stream: Duplex) => void;
 
 const connectedCallback =
   (callback: AgentCallback | undefined): ConnectCallback =>
@@ -349,6 +365,7 @@ export class TunnelAgent extends http.Agent {
 /** Like TunnelAgent, with TLS to the server inside the tunnel. */
 class SecureTunnelAgent extends https.Agent {
   readonly #proxyUrl: string;
+  readonly #trust = new SharedTrust();
 
   constructor(proxyUrl: string, options: https.AgentOptions) {
     super(options);
@@ -361,8 +378,14 @@ class SecureTunnelAgent extends https.Agent {
     const trust = { ca, allowPartialTrustChain, rejectUnauthorized };
     openTunnel({ proxyUrl: this.#proxyUrl, to: options, trust }, (error, socket) => {
       if (error !== null || socket === undefined) return connected(error, socket);
-      const secured = connectVerified({ ...(options as ConnectionOptions), socket });
-      const failed = (fault: Error): void => connected(fault);
+      this.#secure({ ...(options as ConnectionOptions), socket }, connected);
+    });
+  }
+
+  #secure(options: ConnectionOptions, connected: ConnectCallback): void {
+    const failed = (fault: Error): void => connected(fault);
+    const connect = (complete: ConnectionOptions) => {
+      const secured = connectVerified(complete);
       const stop = listen(
         secured,
         { where: 'client' },
@@ -375,7 +398,10 @@ class SecureTunnelAgent extends https.Agent {
           },
         },
       );
-    });
+    };
+    const complete = this.#trust.optionsFor(options);
+    if (complete instanceof Promise) complete.then(connect).catch(failed);
+    else connect(complete);
   }
 }
 

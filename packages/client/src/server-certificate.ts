@@ -15,6 +15,7 @@ import {
   verifyChain,
 } from '@wheelhouse/codec';
 import { checkServerNames, contained, returningErrors, systemClock } from '@wheelhouse/machinery';
+import { SharedTrust } from './shared-trust.ts';
 
 /**
  * OpenSSL's verdicts on a certificate that it takes for self-signed, because it has the name of its
@@ -23,14 +24,34 @@ import { checkServerNames, contained, returningErrors, systemClock } from '@whee
  */
 const mistakenForSelfSigned = new Set(['DEPTH_ZERO_SELF_SIGNED_CERT', 'SELF_SIGNED_CERT_IN_CHAIN']);
 
+/** The callback that Node passes to an agent for a connection. */
+export type AgentCallback = (error: Error | null, stream: Duplex) => void;
+
 /** An agent whose connections trust the servers that `connectVerified` trusts. */
 export class VerifyingAgent extends https.Agent {
+  readonly #trust = new SharedTrust();
+
   override createConnection(
     options: https.RequestOptions,
-    callback?: (error: Error | null, stream: Duplex) => void,
+    callback?: AgentCallback,
   ): Duplex | null | undefined {
-    const check = new ServerCheck(options as ConnectionOptions);
-    const socket = super.createConnection({ ...options, ...check.options }, callback);
+    const complete = this.#trust.optionsFor(options as ConnectionOptions);
+    if (!(complete instanceof Promise)) return this.#connect(complete, callback);
+    const connected = (error: Error | null, stream?: Duplex | null) =>
+      callback?.(error, stream as Duplex);
+    complete
+      .then((loaded) => this.#connect(loaded, callback))
+      .then(
+        (stream) => connected(null, stream),
+        (error: Error) => connected(error),
+      );
+    return undefined;
+  }
+
+  #connect(options: ConnectionOptions, callback?: AgentCallback): Duplex | null | undefined {
+    const check = new ServerCheck(options);
+    const verified = { ...options, ...check.options };
+    const socket = super.createConnection(verified as https.RequestOptions, callback);
     if (socket instanceof TLSSocket) check.destroyIfUntrusted(socket);
     return socket;
   }
@@ -96,12 +117,15 @@ function isIssuedBy(
   shown: DetailedPeerCertificate,
 ): boolean {
   try {
+    const chain = parseChain(chainOf(shown));
+    const [leaf, ...intermediates] = chain;
+    if (leaf === undefined) return false;
     const bundles = Array.isArray(ca) ? ca : [ca];
+    // A bundle may have thousands of others, which take long to parse (TRUST-2).
     const roots = bundles
       .flatMap((bundle) => bundleCertificates(bundle.toString('latin1')))
+      .filter((der) => chain.some(({ issuerDer }) => der.includes(issuerDer)))
       .map((der) => parseCertificate(der));
-    const [leaf, ...intermediates] = parseChain(chainOf(shown));
-    if (leaf === undefined) return false;
     const nowMs = systemClock.now();
     verifyChain({ leaf, intermediates, roots: indexRoots(roots), nowMs, usage: 'server' });
     return true;

@@ -214,7 +214,8 @@ export class Aggregation implements AggregationPort {
     const fetch: FetchFromServer = async (api, query) => {
       const place = await resolve(api.remote.service);
       const transport = this.#transports.of(api.remote);
-      if (transport.fault !== undefined) throw new Error(transport.fault);
+      const fault = await transport.fault();
+      if (fault !== undefined) throw new Error(fault);
       return this.#fetch(transport, { ...query, place });
     };
     this.#discovery = new DiscoveryFollower({ dialect, clock, logger, queues, fetch });
@@ -331,8 +332,9 @@ export class Aggregation implements AggregationPort {
       return;
     }
     const transport = this.#transports.of(api.remote);
-    if (transport.fault !== undefined) {
-      reject(call, { status: 500, text: transport.fault });
+    const fault = await transport.fault();
+    if (fault !== undefined) {
+      reject(call, { status: 500, text: fault });
       return;
     }
     let place: ServiceEndpoint;

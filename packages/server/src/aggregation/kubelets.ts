@@ -156,7 +156,8 @@ export class Kubelets implements Pick<KubeletPort, 'stream' | 'log' | 'proxy'> {
     plan: RelayPlan,
   ): Promise<void> {
     const transport = this.#transport(request.verification);
-    if (transport.fault !== undefined) throw failure(transport.fault);
+    const fault = await transport.fault();
+    if (fault !== undefined) throw failure(fault);
     await new Relay({ call, transport, plan }).run();
   }
 

@@ -46,7 +46,7 @@ export function ownClient(options: {
     async stream(request) {
       const reached = await options.reach();
       if (reached === undefined) return unavailable();
-      const { fault } = reached.transport;
+      const fault = await reached.transport.fault();
       if (fault !== undefined) return answer(500, fault);
       const received = await send(request, reached);
       if (options.redirects === 'passed' || !isRedirect(received)) return received;

@@ -12,7 +12,10 @@ import {
   ignoreErrors,
   ipVersion,
   listen,
+  type MaybePromise,
   returningErrors,
+  runInSlices,
+  systemClock,
   trustOptions,
 } from '@wheelhouse/machinery';
 import type { ClientCertificate } from '../files/followed-files.ts';
@@ -55,8 +58,11 @@ export interface RemoteAnswer {
 
 /** Connections to other servers with the same settings. */
 export interface Transport {
-  /** Why the settings allow no connection; undefined if they are valid. */
-  readonly fault: string | undefined;
+  /**
+   * Why the settings allow no connection; undefined if they are valid. A promise while a large CA
+   * bundle is checked (TRUST-2).
+   */
+  fault(): MaybePromise<string | undefined>;
   /** Begins a request, which the caller ends. Calls exactly one function of `answer`. */
   open(request: RemoteRequest, answer: RemoteAnswer): ClientRequest;
   /** Closes idle connections now, and the others when they become idle. */
@@ -99,8 +105,14 @@ export function createTransport(settings: TransportSettings): Transport {
     ? new http.Agent({ keepAlive: false })
     : new VerifyingAgent({ ...tlsOptions(settings), keepAlive: false });
   const send = isPlain ? http.request : https.request;
+  let fault: MaybePromise<string | undefined>;
+  let isChecked = false;
   return {
-    fault: faultOf(settings),
+    fault() {
+      if (!isChecked) fault = runInSlices(faultSteps(settings), systemClock);
+      isChecked = true;
+      return fault;
+    },
     open(request, answer) {
       const { headers, target, ...rest } = request;
       // SNI excludes addresses; the certificate is still verified against them.
@@ -171,12 +183,15 @@ function tlsOptions(settings: TransportSettings): https.AgentOptions {
 }
 
 /** The reason why a CA bundle is invalid; Node.js silently ignores CAs that it cannot parse. */
-function faultOf({ caPem, verifies }: TransportSettings): string | undefined {
+function* faultSteps({ caPem, verifies }: TransportSettings): Generator<void, string | undefined> {
   if (!verifies || caPem === undefined) return undefined;
   const fault = 'unable to load root certificates';
   try {
     const certificates = bundleCertificates(caPem);
-    for (const der of certificates) new X509Certificate(der);
+    for (const der of certificates) {
+      new X509Certificate(der);
+      yield;
+    }
     if (certificates.length > 0) return undefined;
     return `${fault}: unable to parse bytes as PEM block`;
   } catch {
