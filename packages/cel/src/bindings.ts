@@ -41,7 +41,7 @@ export function optionalMapStep(
   };
 }
 
-/** The same in steps. */
+/** Compiles an `optMap` or `optFlatMap` to work that pauses between its steps. */
 export function optionalMapWork(
   compiler: Compiles,
   expr: OptionalMapExpr,
@@ -126,7 +126,7 @@ export function bindStep(compiler: Compiles, expr: BindExpr, scope: readonly str
   };
 }
 
-/** The same in steps. */
+/** Compiles a `cel.bind` to work that pauses between its steps. */
 export function bindWork(compiler: Compiles, expr: BindExpr, scope: readonly string[]): Work {
   const value = compiler.work(expr.value, scope);
   const body = compiler.work(expr.body, [...scope, expr.variable]);

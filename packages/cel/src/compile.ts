@@ -22,11 +22,11 @@ export interface Compiled {
   readonly used: ReadonlySet<string>;
   /** Creates the program. Throws `CelError` if constants alone prove a failure. */
   program(): Program;
-  /** The same in steps. */
+  /** `program` in steps. */
   programSteps(): Generator<void, Program>;
   /** Estimates the maximum cost in units of the runtime limit for a `self` of these sizes. */
   costMax(self: DeclaredSize | undefined): number;
-  /** The same in steps. */
+  /** `costMax` in steps. */
   costSteps(self: DeclaredSize | undefined): Generator<void, number>;
 }
 

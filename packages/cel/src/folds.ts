@@ -129,7 +129,7 @@ export function foldStep(compiler: Compiles, expr: FoldExpr, scope: readonly str
   };
 }
 
-/** The same in steps. */
+/** Compiles a macro to work that pauses between items. */
 export function foldWork(compiler: Compiles, expr: FoldExpr, scope: readonly string[]): Work {
   const inner = [...scope, ...expr.variables];
   const range = compiler.work(expr.range, scope);

@@ -45,7 +45,7 @@ export const attributeStep =
   (frame) =>
     asAttribute(step(frame));
 
-/** The same in steps. */
+/** `attributeStep` for work that pauses between its steps. */
 export const attributeWork = (work: Work): Work =>
   function* (frame) {
     return asAttribute(yield* work(frame));

@@ -86,7 +86,7 @@ export interface Overload {
   /** Whether type checking ignores it, because a parameter accepts any value at run time. */
   readonly isRunTimeOnly: boolean;
   readonly run: Run;
-  /** The same in steps; undefined for functions that are always short. */
+  /** `run` in steps; undefined for functions that are always short. */
   readonly steps?: RunSteps | undefined;
   /** Whether only an evaluation that turned out to take long runs the function in steps. */
   readonly isSeldomLong: boolean;

@@ -332,7 +332,7 @@ export function foundErrors(findings: Findings | undefined): readonly FieldError
   return runInOnePiece(errorSteps(findings));
 }
 
-/** The same in steps, for rules that wrap those of a kind. */
+/** `foundErrors` in steps, for rules that wrap those of a kind. */
 export function* errorSteps(
   findings: Findings | undefined,
 ): Generator<void, readonly FieldError[]> {

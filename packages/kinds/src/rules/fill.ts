@@ -75,7 +75,7 @@ export function roundAmounts(amounts: JsonObject | undefined): void {
   if (amounts !== undefined) runInOnePiece(roundAmountsSteps(amounts));
 }
 
-/** The same in steps (TRUST-2). */
+/** `roundAmounts` in steps (TRUST-2). */
 export function* roundAmountsSteps(amounts: JsonObject): Generator<void, void> {
   let count = 0;
   // Entries take three times as long as names in a map of thousands of members.

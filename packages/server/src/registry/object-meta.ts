@@ -335,7 +335,7 @@ function metadataErrors(
     : validateObjectMetaUpdate(object.metadata, old.metadata, metaRules(def, context.subresource));
 }
 
-/** The same in steps, for a large object (TRUST-2). */
+/** `metadataErrors` in steps, for a large object (TRUST-2). */
 function metadataErrorSteps(
   { def }: Target,
   context: StrategyContext,
