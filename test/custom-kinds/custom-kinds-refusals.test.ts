@@ -152,6 +152,19 @@ describe('the rest of a definition', () => {
     ]);
   });
 
+  test('CRD-1: selectable fields of a schema that is not structural are reported with the reason', async () => {
+    const schema = { type: 'object', properties: {}, definitions: { a: text } };
+    const selectableFields = [{ jsonPath: 'a' }];
+    const versions = [versionOf('v1', schema, { storage: true, selectableFields })];
+    expect(await complaints({}, { versions })).toEqual([
+      'spec.validation.openAPIV3Schema.definitions: Forbidden: definitions is not supported',
+      'spec.schema.openAPIV3Schema: Invalid value: "": ' +
+        "OpenAPIV3Schema 'definitions' is not supported",
+      'spec.selectableFields[0].jsonPath: Invalid value: "a": ' +
+        'is an invalid path: expected [ or . but got: a',
+    ]);
+  });
+
   test.each([
     [':', 'Required value: url must be a valid URL: parse ":": missing protocol scheme'],
     ['https:///x', 'Invalid value: "": host must be specified'],

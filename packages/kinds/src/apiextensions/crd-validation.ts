@@ -303,7 +303,7 @@ function* oneVersionErrors(
     ...(yield* allColumnErrors(columns, childPath(path, 'additionalPrinterColumns'))),
     ...(yield* selectable(version.selectableFields, {
       schema: version.schema,
-      path: childPath(path, 'selectableFields'),
+      path,
       where: 'version.schema.openAPIV3Schema is not included',
       common,
     })),
@@ -315,13 +315,17 @@ function* selectable(
   at: { schema: CrdVersion['schema']; path: string; where: string; common: Common },
 ): Generator<void, FieldError[]> {
   if (fields === undefined || fields.length === 0) return [];
+  const path = childPath(at.path, 'selectableFields');
   const schema = at.schema?.openAPIV3Schema;
   if (schema === undefined) {
-    return [invalid(at.path, '', `selectableFields may only be set when ${at.where}`)];
+    return [invalid(path, '', `selectableFields may only be set when ${at.where}`)];
   }
   const { oldSelectable } = at.common;
   const mayExceed = oldSelectable.size > 0 && oldSelectable.has(selectionOf(fields));
-  return yield* selectableErrors(fields, schema, { path: at.path, mayExceed });
+  const reason = yield* notStructural(schema);
+  const found = yield* selectableErrors(fields, schema, { path, mayExceed });
+  if (reason === undefined) return found;
+  return [invalid(childPath(at.path, 'schema.openAPIV3Schema'), '', reason), ...found];
 }
 
 function* topErrors(internal: InternalSpec, common: Common): Generator<void, FieldError[]> {
@@ -341,7 +345,7 @@ function* topErrors(internal: InternalSpec, common: Common): Generator<void, Fie
     )),
     ...(yield* selectable(top.selectableFields, {
       schema: top.schema,
-      path: 'spec.selectableFields',
+      path: 'spec',
       where: 'validations.schema is included',
       common,
     })),
