@@ -55,6 +55,15 @@ describe('variables of expressions about a request', () => {
     ["namespaceObject.metadata.ownerReferences == 'no'", "undefined field 'ownerReferences'"],
     ["namespaceObject.status.conditions[0].foo == 'no'", "undefined field 'foo'"],
     ["variables.a == 'no'", "undeclared reference to 'variables' (in container '')"],
+    [
+      "type(quantity('1')) == kubernetes.Quantity",
+      "undeclared reference to 'kubernetes' (in container '')",
+    ],
+    [
+      '(duration * "0s") == duration',
+      "found no matching overload for '_*_' applied to '(type(duration), string)'",
+    ],
+    ["type(ip('::1')) == net.IP && a", "undeclared reference to 'a' (in container '')"],
     ['authorizer.foo', "unexpected failed resolution of 'kubernetes.authorization.Authorizer'"],
     ["quantity('1').foo", "unexpected failed resolution of 'kubernetes.Quantity'"],
     ["ip('::1').foo", "type 'net.IP' does not support field selection"],

@@ -175,6 +175,8 @@ describe('failing expressions', () => {
     ["'%s'.format([{1.5: 1}])", 'no formatting function for map key of type double'],
     ["'%s'.format([{[1]: 1}])", 'no formatting function for map key of type list'],
     ['[int].exists(t, t == int)', 'reference to undefined type: t'],
+    ["type(duration('1s')) == duration", 'reference to undefined type: duration'],
+    ['{timestamp: 1}', 'reference to undefined type: timestamp'],
     ['9223372036854775807 + 1', 'integer overflow'],
     ['0u - 1u', 'unsigned integer overflow'],
     ['[1][1]', 'index out of bounds: 1'],

@@ -207,15 +207,18 @@ export const messageTypes: readonly (readonly [string, Type])[] = Object.entries
 
 const withValue = new Set(['Timestamp', 'Duration', 'Empty']);
 
+/** Names of types that Kubernetes declares in addition to those of their messages. */
+export const shortTypeNames = ['duration', 'timestamp'] as const;
+
 /**
- * Messages whose names are known to the checker but not at evaluation: `type(x) ==
- * google.….Struct`.
+ * Types whose names exist for the checker but not at evaluation: `type(x) == google.….Struct`.
  */
-export const typesWithoutValue: ReadonlySet<string> = new Set(
-  Object.keys(messages)
+export const typesWithoutValue: ReadonlySet<string> = new Set([
+  ...Object.keys(messages)
     .filter((name) => !withValue.has(name))
     .map((name) => prefix + name),
-);
+  ...shortTypeNames,
+]);
 
 /** Enumeration values by name. */
 export const enumValues: ReadonlyMap<string, bigint> = new Map([

@@ -1,7 +1,7 @@
 import type { PatternAge } from '@wheelhouse/schema';
 import { type CallExpr, qualifiedName } from '../syntax/ast.ts';
 import type { MacroOptions } from '../syntax/macros.ts';
-import { messageStruct, messageTypes } from '../syntax/messages.ts';
+import { messageStruct, messageTypes, shortTypeNames } from '../syntax/messages.ts';
 import type { Functions, StructType } from './functions.ts';
 import {
   boolType,
@@ -52,15 +52,10 @@ export const typeNames: ReadonlyMap<string, Type> = new Map([
   ['null_type', nullType],
   ['type', typeType(dynType)],
   ['optional_type', optionalType(dynType)],
+  ...shortTypeNames.map((name) => [name, opaque(name)] as const),
   ...messageTypes,
-  ...[
-    'net.IP',
-    'net.CIDR',
-    'kubernetes.URL',
-    'kubernetes.Quantity',
-    'kubernetes.Semver',
-    'kubernetes.NamedFormat',
-  ].map((name) => [name, opaque(name)] as const),
+  // The names of the other types of Kubernetes' libraries are not declared.
+  ...['net.IP', 'net.CIDR'].map((name) => [name, opaque(name)] as const),
 ]);
 
 /**
