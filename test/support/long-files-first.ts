@@ -28,6 +28,8 @@ const longFiles = [
   'test/clients/examples.test.ts',
   'test/operations/flags-traffic.test.ts',
   'test/siege/exhaustion.test.ts',
+  'test/siege/rule-steps.test.ts',
+  'test/authentication/oidc-fuzz.test.ts',
   'test/requests/fuzz.test.ts',
   'test/siege/growth.test.ts',
   'test/project/transcripts.test.ts',
