@@ -152,7 +152,7 @@ describe('the rest of a definition', () => {
     ]);
   });
 
-  test('CRD-1: selectable fields of a schema that is not structural are reported with the reason', async () => {
+  test('CRD-1: why a schema with selectable fields is not structural is reported', async () => {
     const schema = { type: 'object', properties: {}, definitions: { a: text } };
     const selectableFields = [{ jsonPath: 'a' }];
     const versions = [versionOf('v1', schema, { storage: true, selectableFields })];

@@ -1,4 +1,5 @@
 import { type ConnectionOptions, createSecureContext, type SecureContext } from 'node:tls';
+import { pemPieces } from '@wheelhouse/codec';
 import { type Clock, type MaybePromise, runInSlices, systemClock } from '@wheelhouse/machinery';
 
 /** Certificates that one step loads, about a millisecond of work. */
@@ -62,7 +63,7 @@ function* contextSteps(options: ConnectionOptions): Generator<void, SecureContex
   const pieces = piecesOf(options.ca);
   const first = pieces.next().value;
   // Node trusts its own CAs if the bundle is an empty text, and none if it is an empty list.
-  if (first === undefined) return createSecureContext(options);
+  if (typeof first !== 'string') return createSecureContext(options);
   const secure = createSecureContext({ ...options, ca: first });
   const store: CertificateStore = secure.context;
   if (store.addCACert === undefined) return createSecureContext(options);
@@ -73,19 +74,9 @@ function* contextSteps(options: ConnectionOptions): Generator<void, SecureContex
   return secure;
 }
 
-const beginning = '-----BEGIN ';
-
 /** A bundle in pieces of a few certificates. */
-function* piecesOf(ca: ConnectionOptions['ca']): Generator<string, undefined> {
+function* piecesOf(ca: ConnectionOptions['ca']): Generator<string, void> {
   for (const bundle of Array.isArray(ca) ? ca : [ca ?? '']) {
-    const text = bundle.toString('latin1');
-    for (let from = 0; from < text.length; ) {
-      let to = from;
-      for (let count = 0; count < certificatesPerStep && to >= 0; count += 1) {
-        to = text.indexOf(beginning, to + beginning.length);
-      }
-      yield text.slice(from, to < 0 ? text.length : to);
-      from = to < 0 ? text.length : to;
-    }
+    yield* pemPieces(bundle.toString('latin1'), certificatesPerStep);
   }
 }

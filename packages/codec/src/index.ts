@@ -107,6 +107,13 @@ export {
 } from './x509/chain.ts';
 export { childrenOf, type DerElement, DerError, oidText } from './x509/der.ts';
 export type { AlternativeName } from './x509/name-constraints.ts';
-export { onlyPemBlock, type PemBlock, pemBlocks, pemBytes, pemText } from './x509/pem.ts';
+export {
+  onlyPemBlock,
+  type PemBlock,
+  pemBlocks,
+  pemBytes,
+  pemPieces,
+  pemText,
+} from './x509/pem.ts';
 export { decodeYaml } from './yaml.ts';
 export { encodeYaml } from './yaml-write.ts';

@@ -266,9 +266,9 @@ export interface Strategy<O = ApiObject> {
   readonly undeletable?: (name: string) => string | undefined;
   /**
    * Rejects or redirects a deletion (Namespace). `proceed`: delete as usual. `finalize`: mark the
-   * object, which a later deletion or update removes. `marked`: the function has marked the object, and
-   * nothing else follows. It may replace members of the object (status) and of its metadata, which
-   * are otherwise shared with the stored object.
+   * object, which a later deletion or update removes. `marked`: the function has marked the object,
+   * and nothing else follows. It may replace members of the object (status) and of its metadata,
+   * which are otherwise shared with the stored object.
    */
   readonly beforeDelete?: (
     context: StrategyContext,

@@ -31,6 +31,19 @@ export function pemBlocks(text: string): PemBlock[] {
   return blocks;
 }
 
+/** Divides a PEM text into pieces of at most `count` blocks; together they are the whole text. */
+export function* pemPieces(text: string, count: number): Generator<string, void> {
+  for (let from = 0; from < text.length; ) {
+    let to = from;
+    for (let found = 0; found < count && to >= 0; found += 1) {
+      to = text.indexOf(begin, to + begin.length);
+    }
+    if (to < 0) to = text.length;
+    yield text.slice(from, to);
+    from = to;
+  }
+}
+
 /** Matches lines of base64 without headers, blank lines, and spaces. */
 const bodyPattern = /^[ \t]*\r?\n((?:[A-Za-z0-9+/=]+[ \t]*\r?\n)*)$/;
 
