@@ -215,14 +215,13 @@ function datedEntry(
   owned: VersionedSet,
 ): DatedEntry {
   const time = owners.times.get(identity);
-  // A single entry need not be sorted.
-  const seconds = owners.managers.size > 1 ? secondsOf(time) : 0;
   const written = writtenFor(before, identity, owned);
   if (written?.apiVersion === owned.apiVersion && written.time === time) {
-    return { identity, entry: written, seconds };
+    return { identity, entry: written, seconds: undefined };
   }
   const fieldsV1 = written === undefined ? encodeFields(owned.set) : written.fieldsV1;
-  return { identity, entry: encodeEntry(identity, { owned, time, fieldsV1 }), seconds };
+  const entry = encodeEntry(identity, { owned, time, fieldsV1 });
+  return { identity, entry, seconds: undefined };
 }
 
 function encodeEntry(
@@ -249,23 +248,28 @@ function encodeEntry(
 const secondsOf = (time: string | undefined) =>
   time === undefined ? 0 : Math.floor(Date.parse(time) / 1000);
 
-/** An owner's entry with the seconds of its time. */
+/** An owner's entry. */
 interface DatedEntry {
   readonly identity: string;
   readonly entry: ManagedFieldsEntry;
-  readonly seconds: number;
+  /** Seconds of its time; undefined until a comparison depends on them. */
+  seconds: number | undefined;
 }
 
-function compareEntries(
-  { entry: left, seconds: leftSeconds }: DatedEntry,
-  { entry: right, seconds: rightSeconds }: DatedEntry,
-): number {
+function secondsIn(dated: DatedEntry): number {
+  dated.seconds ??= secondsOf(dated.entry.time);
+  return dated.seconds;
+}
+
+function compareEntries(left: DatedEntry, right: DatedEntry): number {
+  const { entry: one } = left;
+  const { entry: other } = right;
   return (
-    compareText(left.operation, right.operation) ||
-    leftSeconds - rightSeconds ||
-    compareText(left.manager ?? '', right.manager ?? '') ||
-    compareText(left.apiVersion, right.apiVersion) ||
-    compareText(left.subresource ?? '', right.subresource ?? '')
+    compareText(one.operation, other.operation) ||
+    secondsIn(left) - secondsIn(right) ||
+    compareText(one.manager ?? '', other.manager ?? '') ||
+    compareText(one.apiVersion, other.apiVersion) ||
+    compareText(one.subresource ?? '', other.subresource ?? '')
   );
 }
 
