@@ -99,6 +99,7 @@ export {
   bundleCertificates,
   type Certificate,
   CertificateError,
+  certificatesIn,
   indexRoots,
   parseCertificate,
   parseChain,

@@ -33,14 +33,16 @@ export function parseCertificate(der: Buffer, budget = readingBudget()): Certifi
  * The DER of each certificate of a PEM bundle; other blocks and text between them are skipped.
  * Throws if a certificate is not base64.
  */
-export function bundleCertificates(pem: string): readonly Buffer[] {
-  return pemBlocks(pem)
-    .filter(({ type }) => type === 'CERTIFICATE')
-    .map((block) => {
-      const der = pemBytes(block);
-      if (der === undefined) throw new Error('malformed certificate in PEM bundle');
-      return der;
-    });
+export const bundleCertificates = (pem: string): readonly Buffer[] => [...certificatesIn(pem)];
+
+/** The certificates of `bundleCertificates`, each decoded when it is read. */
+export function* certificatesIn(pem: string): Generator<Buffer, void> {
+  for (const block of pemBlocks(pem)) {
+    if (block.type !== 'CERTIFICATE') continue;
+    const der = pemBytes(block);
+    if (der === undefined) throw new Error('malformed certificate in PEM bundle');
+    yield der;
+  }
 }
 
 /** Maximum number of certificates that a peer may present. */

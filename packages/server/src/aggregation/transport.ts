@@ -5,7 +5,7 @@ import https from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { ConnectionError, expireIdle, retireAgent, VerifyingAgent } from '@wheelhouse/client';
-import { bundleCertificates } from '@wheelhouse/codec';
+import { certificatesIn } from '@wheelhouse/codec';
 import {
   checkServerNames,
   hostInUrl,
@@ -187,12 +187,13 @@ function* faultSteps({ caPem, verifies }: TransportSettings): Generator<void, st
   if (!verifies || caPem === undefined) return undefined;
   const fault = 'unable to load root certificates';
   try {
-    const certificates = bundleCertificates(caPem);
-    for (const der of certificates) {
+    let isEmpty = true;
+    for (const der of certificatesIn(caPem)) {
       new X509Certificate(der);
+      isEmpty = false;
       yield;
     }
-    if (certificates.length > 0) return undefined;
+    if (!isEmpty) return undefined;
     return `${fault}: unable to parse bytes as PEM block`;
   } catch {
     return `${fault}: failed to parse certificate`;

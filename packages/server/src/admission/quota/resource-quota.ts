@@ -75,7 +75,7 @@ export function resourceQuota(tools: AdmissionTools): AdmissionPlugin {
 async function charge(
   tools: AdmissionTools,
   context: Omit<ChargeContext, 'quotas'> & {
-    /** The namespace's quotas, if no others apply. */
+    /** The namespace's quotas; undefined if the configuration limits the write even without any. */
     readonly quotas: MaybePromise<readonly ApiObject[]> | undefined;
     /** Reads the quotas again. */
     readonly find: () => MaybePromise<readonly ApiObject[]>;
