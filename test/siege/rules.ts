@@ -1,8 +1,8 @@
-import { openSync, readSync } from 'node:fs';
 import { bodyValuesMax } from '@wheelhouse/codec';
 import type { MaybeSteps, ResourceDef } from '@wheelhouse/kinds';
 import { isObject, type JsonObject, type JsonValue, randomOf } from '@wheelhouse/machinery';
 import { DecodeError } from '@wheelhouse/schema';
+import { threadCpuMs } from '../support/cpu-time.ts';
 import { type Collection, filled, type Variant, variants } from './growth-shapes.ts';
 import { type SiegeFigures, type SiegeOptions, type SiegePart, timeLimit } from './part.ts';
 import {
@@ -136,19 +136,6 @@ function measure(def: ResourceDef, body: JsonObject, form: RuleForm): Measured {
 function valuesIn(value: JsonValue | undefined): number {
   const parts = Array.isArray(value) ? value : isObject(value) ? Object.values(value) : [];
   return parts.reduce<number>((sum, part) => sum + valuesIn(part), 1);
-}
-
-/** The file whose first number is the CPU time of the main thread in nanoseconds. */
-let statistics: number | undefined;
-const buffer = Buffer.alloc(64);
-
-/** CPU time of the main thread, in milliseconds. */
-function threadCpuMs(): number {
-  statistics ??= openSync(`/proc/self/task/${process.pid}/schedstat`, 'r');
-  // Reading the time of the process updates the time of the running thread.
-  process.cpuUsage();
-  const length = readSync(statistics, buffer, 0, buffer.length, 0);
-  return Number.parseInt(buffer.toString('latin1', 0, length), 10) / 1e6;
 }
 
 /** The CPU time of the longest step, in milliseconds, if the work pauses at the end of a slice. */

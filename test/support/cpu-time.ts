@@ -13,24 +13,22 @@ export async function cpuMsOf(work: () => Promise<void>): Promise<number> {
   return processCpuMs() - startMs;
 }
 
-/** Number of bytes that hold the three numbers of `schedstat`. */
-const statisticsBytes = 64;
+/** The file whose first number is the CPU time of the main thread in nanoseconds, once opened. */
+let statistics: number | undefined;
+const buffer = Buffer.alloc(64);
 
 /**
- * Returns a function that reads the CPU time of the main thread in milliseconds. Unlike that of the
- * process, it does not include the garbage collector's threads, which proceed while a busy machine
- * does not run the main thread.
+ * Returns the CPU time of the main thread, in milliseconds. Unlike that of the process, it does not
+ * include the garbage collector's threads, which proceed while a busy machine does not run the main
+ * thread.
  */
-export function threadCpuClock(): () => number {
-  if (process.platform !== 'linux') return processCpuMs;
-  const descriptor = openSync(`/proc/self/task/${process.pid}/schedstat`, 'r');
-  const buffer = Buffer.alloc(statisticsBytes);
-  return () => {
-    // Reading the time of the process updates the time of the running thread.
-    process.cpuUsage();
-    const length = readSync(descriptor, buffer, 0, statisticsBytes, 0);
-    return Number.parseInt(buffer.toString('latin1', 0, length), 10) / 1e6;
-  };
+export function threadCpuMs(): number {
+  if (process.platform !== 'linux') return processCpuMs();
+  statistics ??= openSync(`/proc/self/task/${process.pid}/schedstat`, 'r');
+  // Reading the time of the process updates the time of the running thread.
+  process.cpuUsage();
+  const length = readSync(statistics, buffer, 0, buffer.length, 0);
+  return Number.parseInt(buffer.toString('latin1', 0, length), 10) / 1e6;
 }
 
 /**
@@ -38,12 +36,11 @@ export function threadCpuClock(): () => number {
  * in milliseconds.
  */
 export async function longestTurnMs(work: () => Promise<void>): Promise<number> {
-  const readMs = threadCpuClock();
   let longestMs = 0;
-  let startMs = readMs();
+  let startMs = threadCpuMs();
   let isOver = false;
   const turn = () => {
-    const nowMs = readMs();
+    const nowMs = threadCpuMs();
     longestMs = Math.max(longestMs, nowMs - startMs);
     startMs = nowMs;
     if (!isOver) setImmediate(turn);
