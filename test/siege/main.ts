@@ -2,19 +2,33 @@ import { parseArgs } from 'node:util';
 import type { SiegeFigures, SiegePart } from './part.ts';
 import { siegeParts } from './parts.ts';
 
-/**
- * `npm run siege`: runs parts of the siege one after the other and prints their measurements. Exits
- * with status 1 and prints the seed if a guarantee does not hold.
- */
-const { values } = parseArgs({
-  options: {
-    part: { type: 'string', multiple: true },
-    rounds: { type: 'string' },
-    seed: { type: 'string' },
-    seconds: { type: 'string' },
-    help: { type: 'boolean' },
-  },
-});
+/** An argument is wrong; the message says which. */
+class UsageError extends Error {}
+
+const values = readFlags();
+
+function readFlags() {
+  try {
+    return parseArgs({
+      options: {
+        part: { type: 'string', multiple: true },
+        rounds: { type: 'string' },
+        seed: { type: 'string' },
+        seconds: { type: 'string' },
+        help: { type: 'boolean' },
+      },
+    }).values;
+  } catch (error) {
+    return fail(new UsageError(error instanceof Error ? error.message : String(error)));
+  }
+}
+
+/** Reports a wrong argument in one line. */
+function fail(error: unknown): never {
+  if (!(error instanceof UsageError)) throw error;
+  console.error(`error: ${error.message}; see --help`);
+  process.exit(1);
+}
 
 function help(): string {
   const parts = siegeParts.map(
@@ -37,7 +51,7 @@ function help(): string {
 function numberOf(flag: 'rounds' | 'seed' | 'seconds'): number | undefined {
   const text = values[flag];
   if (text === undefined) return undefined;
-  if (!/^\d{1,15}$/.test(text)) throw new Error(`--${flag}=${text} is not a whole number`);
+  if (!/^\d{1,15}$/.test(text)) throw new UsageError(`--${flag}=${text} is not a whole number`);
   return Number(text);
 }
 
@@ -46,7 +60,7 @@ function chosenParts(): readonly SiegePart[] {
   if (names === undefined) return siegeParts.filter(({ name }) => name !== 'soak');
   return names.map((name) => {
     const siegePart = siegeParts.find((siegePart) => siegePart.name === name);
-    if (siegePart === undefined) throw new Error(`no part ${name}: see --help`);
+    if (siegePart === undefined) throw new UsageError(`--part=${name} names no part`);
     return siegePart;
   });
 }
@@ -57,6 +71,10 @@ function show(name: string, figures: SiegeFigures): void {
   }
 }
 
+/**
+ * `npm run siege`: runs parts of the siege one after the other and prints their measurements. Exits
+ * with status 1 and prints the seed if a guarantee does not hold.
+ */
 async function siege(): Promise<boolean> {
   const seed = numberOf('seed') ?? Date.now() % 1_000_000;
   const seconds = numberOf('seconds');
@@ -82,4 +100,4 @@ async function siege(): Promise<boolean> {
 }
 
 if (values.help === true) console.log(help());
-else process.exitCode = (await siege()) ? 0 : 1;
+else process.exitCode = (await siege().catch(fail)) ? 0 : 1;
