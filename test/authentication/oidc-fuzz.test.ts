@@ -15,7 +15,7 @@ import { clientId, signingPair, startProvider } from './oidc-provider.ts';
 import { whoAmI } from './who-am-i.ts';
 
 const seed = Number(process.env['SEED'] ?? Math.floor(systemClock.now()) % 1_000_000);
-const rounds = Number(process.env['FUZZ_ROUNDS'] ?? 600);
+const rounds = Number(process.env['FUZZ_ROUNDS'] ?? 200);
 const group = 'authentication.svc.io';
 
 /** Numbers in [0, 1) that a seed repeats. */
