@@ -112,6 +112,9 @@ describe('discovery documents', () => {
     const { status, text } = await server.get('/version', { accept: 'application/yaml' });
     expect(status).toBe(406);
     expect(text).toContain('reason: NotAcceptable');
+    // The method is checked first.
+    const headers = { accept: 'application/yaml' };
+    expect((await server.request('DELETE', '/version', { headers })).status).toBe(405);
   });
 
   test('API-11: an unserved path is 404, other methods are 405', async () => {

@@ -49,7 +49,7 @@ export async function nonResourceEndpoint(call: AuthorizedCall): Promise<void> {
   requireRequest(call.permit, info);
   const plain = context.plainPath(info.path, info.query, exchange.header('accept'));
   if (plain !== undefined) {
-    if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();
+    checkReads(call);
     return sendPlain(call, plain instanceof Promise ? await plain : plain);
   }
   if (await openApiEndpoint(call)) return;
@@ -62,7 +62,7 @@ export async function nonResourceEndpoint(call: AuthorizedCall): Promise<void> {
   const form = part && aggregatedFormOf(exchange.header('accept'), documents);
   const value = form === undefined ? documentAt(call) : undefined;
   if (form === undefined && value === undefined) throw pathNotFound();
-  if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();
+  checkReads(call);
   if (isRouted(info.path, context.catalogue.snapshot())) checkRouted(exchange, documents);
   if (value !== undefined) return sendDocument(call, value);
   if (part === undefined || form === undefined) return;
@@ -102,9 +102,15 @@ export function sendIndex(call: AuthorizedCall, aggregated: readonly string[] = 
   sendForPeople(call, { paths: [...new Set([...named, ...served, ...aggregated])].sort() });
 }
 
+/** Throws 405 for methods other than GET and HEAD, before the encodings of the answer matter. */
+function checkReads({ info }: AuthorizedCall): void {
+  if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();
+}
+
 /** Answers with the server's version: in JSON only; throws 406 to clients that do not accept it. */
 function sendVersion(call: AuthorizedCall): void {
   const { context, exchange } = call;
+  checkReads(call);
   checkRouted(exchange, jsonAlone);
   sendForPeople(call, { ...context.version });
 }
@@ -113,8 +119,8 @@ const jsonAlone: readonly ServedEncoding[] = [jsonEncoding];
 
 /** Answers with indented JSON, regardless of what the client accepts. */
 function sendForPeople(call: AuthorizedCall, value: JsonObject): void {
-  const { exchange, info } = call;
-  if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();
+  const { exchange } = call;
+  checkReads(call);
   const headers = documentHeaders(call, { 'content-type': 'application/json' });
   exchange.send({ status: 200, headers, body: Buffer.from(JSON.stringify(value, null, 2)) });
 }
