@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { FakeClock } from '../testing.ts';
 import {
@@ -105,6 +107,19 @@ describe('a system timer that is longer than those of Node.js', () => {
 });
 
 const where = 'webhook';
+
+test('TRUST-4: a stopped system timer leaves no memory behind, whatever its delay', () => {
+  setFlagsFromString('--expose-gc');
+  const collectGarbage: () => void = runInNewContext('gc');
+  collectGarbage();
+  const { heapUsed } = process.memoryUsage();
+  for (let timer = 0; timer < 100_000; timer += 1) {
+    systemClock.after(1_800_000 + timer, () => {}).stop();
+  }
+  collectGarbage();
+  // Lists of timers without timers took 16 MB.
+  expect(process.memoryUsage().heapUsed - heapUsed).toBeLessThan(5_000_000);
+});
 
 test('a pause ends after its time', async () => {
   const clock = new FakeClock();
