@@ -5,6 +5,7 @@ import { historiesPart } from './histories/histories.ts';
 import { identityPart } from './identity.ts';
 import type { SiegePart } from './part.ts';
 import { protocolsPart } from './protocols.ts';
+import { retentionPart } from './retention.ts';
 import { rulesPart } from './rules.ts';
 import { simulationPart } from './simulation/simulation-part.ts';
 import { soakPart } from './soak/soak.ts';
@@ -21,5 +22,6 @@ export const siegeParts: readonly SiegePart[] = [
   exhaustionPart,
   stepsPart,
   rulesPart,
+  retentionPart,
   soakPart,
 ];
