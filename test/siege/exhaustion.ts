@@ -7,7 +7,13 @@ import { type Random, randomOf } from '@wheelhouse/machinery';
 import { sample } from '../operations/metric-samples.ts';
 import { connect, eventually } from '../support/harness.ts';
 import { buildPrograms, type ServerProcess, startProcess } from '../support/program.ts';
-import { onServer, type SiegeFigures, type SiegeOptions, type SiegePart } from './part.ts';
+import {
+  onServer,
+  type SiegeFigures,
+  type SiegeOptions,
+  type SiegePart,
+  timeLimit,
+} from './part.ts';
 
 /**
  * Fills a server with a small heap or few file descriptors until it rejects work, and then releases
@@ -46,8 +52,10 @@ export const exhaustionPart: SiegePart = {
   run,
 };
 
-async function run({ seed, rounds, log }: SiegeOptions): Promise<SiegeFigures> {
+async function run({ seed, rounds, log, ...limits }: SiegeOptions): Promise<SiegeFigures> {
   const random = randomOf(seed);
+  // Each of the two servers is attacked for half of the time.
+  const half = limits.seconds === undefined ? {} : { seconds: limits.seconds / 2 };
   const programs = await buildPrograms();
   const figures: Record<string, number> = {};
   try {
@@ -55,7 +63,8 @@ async function run({ seed, rounds, log }: SiegeOptions): Promise<SiegeFigures> {
     const small = await startProcess(programs, heapOptions);
     try {
       await fillStore(small);
-      for (let round = 0; round < rounds; round += 1) {
+      const isOver = timeLimit(half);
+      for (let round = 0; round < rounds && !isOver(); round += 1) {
         for (const name of Object.keys(attacks).sort(() => random.fraction() - 0.5)) {
           const turnedAway = await oneAttack(small, { name, random, seed, round });
           log(`round ${round}: ${name}: ${turnedAway} turned away`);
@@ -70,7 +79,8 @@ async function run({ seed, rounds, log }: SiegeOptions): Promise<SiegeFigures> {
     }
     const few = await startProcess(programs, { within: withFiles(filesMax) });
     try {
-      for (let round = 0; round < rounds; round += 1) {
+      const isOver = timeLimit(half);
+      for (let round = 0; round < rounds && !isOver(); round += 1) {
         const closed = await fillFiles(few, { seed, round });
         log(`round ${round}: files: ${closed} connections closed`);
         figures['files-connections-closed'] = (figures['files-connections-closed'] ?? 0) + closed;
