@@ -7,15 +7,9 @@ import {
   type PeerCertificate,
   TLSSocket,
 } from 'node:tls';
-import {
-  bundleCertificates,
-  indexRoots,
-  parseCertificate,
-  parseChain,
-  verifyChain,
-} from '@wheelhouse/codec';
+import { indexRoots, parseCertificate, parseChain, verifyChain } from '@wheelhouse/codec';
 import { checkServerNames, contained, returningErrors, systemClock } from '@wheelhouse/machinery';
-import { SharedTrust } from './shared-trust.ts';
+import { SharedTrust, trustedCertificates } from './shared-trust.ts';
 
 /**
  * OpenSSL's verdicts on a certificate that it takes for self-signed, because it has the name of its
@@ -102,28 +96,23 @@ class ServerCheck {
   #faultOf(socket: TLSSocket): Error | undefined {
     if (this.#nameFault !== undefined) return this.#nameFault;
     const code = String(socket.authorizationError);
-    const { ca, servername, host } = this.#connection;
+    const { servername, host } = this.#connection;
     const shown = socket.getPeerCertificate(true);
-    if (!mistakenForSelfSigned.has(code) || ca === undefined || !isIssuedBy(ca, shown)) {
+    if (!mistakenForSelfSigned.has(code) || !isTrusted(shown, this.#connection)) {
       return Object.assign(new Error(`the server's certificate is not trusted: ${code}`), { code });
     }
     return this.#checkNames(servername || host || 'localhost', shown);
   }
 }
 
-/** Whether a server's certificate has a valid chain to one of the trusted ones. */
-function isIssuedBy(
-  ca: NonNullable<ConnectionOptions['ca']>,
-  shown: DetailedPeerCertificate,
-): boolean {
+/** Whether a server's certificate has a valid chain to one of those that a connection trusts. */
+function isTrusted(shown: DetailedPeerCertificate, connection: ConnectionOptions): boolean {
   try {
     const chain = parseChain(chainOf(shown));
     const [leaf, ...intermediates] = chain;
     if (leaf === undefined) return false;
-    const bundles = Array.isArray(ca) ? ca : [ca];
     // A bundle may have thousands of others, which take long to parse (TRUST-2).
-    const roots = bundles
-      .flatMap((bundle) => bundleCertificates(bundle.toString('latin1')))
+    const roots = trustedCertificates(connection)
       .filter((der) => chain.some(({ issuerDer }) => der.includes(issuerDer)))
       .map((der) => parseCertificate(der));
     const nowMs = systemClock.now();

@@ -1,6 +1,7 @@
 import { rootCertificates } from 'node:tls';
+import { bundleCertificates } from '@wheelhouse/codec';
 import { expect, test } from 'vitest';
-import { SharedTrust } from './shared-trust.ts';
+import { SharedTrust, trustedCertificates } from './shared-trust.ts';
 
 /** A clock on which a slice of work is over each time that it is read. */
 function hurriedClock() {
@@ -28,6 +29,21 @@ test('TRUST-2: a large CA bundle is loaded in steps, once for all connections', 
   const { reads } = clock;
   expect(trust.optionsFor({ ca })).toEqual({ ca, secureContext: first?.secureContext });
   expect(clock.reads).toBe(reads);
+});
+
+test('TRUST-2: the certificates of a large bundle are decoded while it is loaded', async () => {
+  const expected = bundleCertificates(ca);
+  const loaded = await new SharedTrust(hurriedClock()).optionsFor({ ca });
+  const decoded = trustedCertificates(loaded);
+  expect(decoded).toEqual(expected);
+  const again = trustedCertificates(loaded);
+  expect(again.every((der, index) => der === decoded[index])).toBe(true);
+  expect(trustedCertificates({ ca: rootCertificates.slice(0, 3) })).toEqual(expected.slice(0, 3));
+  expect(trustedCertificates({})).toEqual([]);
+
+  const malformed = `${ca}\n${rootCertificates[0]?.replace('MII', 'M!!')}`;
+  const partly = await new SharedTrust(hurriedClock()).optionsFor({ ca: malformed });
+  expect(() => trustedCertificates(partly)).toThrow('malformed certificate in PEM bundle');
 });
 
 test('connections with other CAs or without any do not share a context', () => {

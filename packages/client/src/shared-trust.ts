@@ -1,5 +1,5 @@
 import { type ConnectionOptions, createSecureContext, type SecureContext } from 'node:tls';
-import { pemPieces } from '@wheelhouse/codec';
+import { bundleCertificates, pemPieces } from '@wheelhouse/codec';
 import { type Clock, type MaybePromise, runInSlices, systemClock } from '@wheelhouse/machinery';
 
 /** Certificates that one step loads, about a millisecond of work. */
@@ -67,11 +67,42 @@ function* contextSteps(options: ConnectionOptions): Generator<void, SecureContex
   const secure = createSecureContext({ ...options, ca: first });
   const store: CertificateStore = secure.context;
   if (store.addCACert === undefined) return createSecureContext(options);
+  const decoded = [decodedPiece(first)];
   for (const piece of pieces) {
     yield;
     store.addCACert(piece);
+    decoded.push(decodedPiece(piece));
   }
+  if (decoded.length > 1) decodedPieces.set(secure, decoded);
   return secure;
+}
+
+/** The certificates of a piece of a bundle; undefined if one of them is malformed. */
+type DecodedPiece = readonly Buffer[] | undefined;
+
+/** The certificates of secure contexts with large bundles. */
+const decodedPieces = new WeakMap<SecureContext, readonly DecodedPiece[]>();
+
+function decodedPiece(pem: string): DecodedPiece {
+  try {
+    return bundleCertificates(pem);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The DER of the certificates that a connection trusts. Those of a large bundle were decoded when
+ * it was loaded, in steps (TRUST-2). Throws if one of the certificates is malformed.
+ */
+export function trustedCertificates(
+  options: Pick<ConnectionOptions, 'ca' | 'secureContext'>,
+): readonly Buffer[] {
+  const { ca = [], secureContext } = options;
+  const pieces = secureContext && decodedPieces.get(secureContext);
+  if (pieces?.every((piece) => piece !== undefined)) return pieces.flat();
+  const bundles = Array.isArray(ca) ? ca : [ca];
+  return bundles.flatMap((bundle) => bundleCertificates(bundle.toString('latin1')));
 }
 
 /** A bundle in pieces of a few certificates. */
