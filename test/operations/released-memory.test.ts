@@ -1,11 +1,7 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
+import { collectGarbage } from '@wheelhouse/machinery/testing';
 import { startControlPlane } from '@wheelhouse/server';
 import { expect, test } from 'vitest';
 import { configMap, eventually, startTestServer, type TestServer } from '../support/harness.ts';
-
-setFlagsFromString('--expose-gc');
-const collectGarbage: () => void = runInNewContext('gc');
 
 /** Starts, uses, and stops a server; returns it and a reference to its catalogue. */
 async function stoppedServer(): Promise<{

@@ -1,8 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { getHeapStatistics, setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
+import { getHeapStatistics } from 'node:v8';
 import { builtinKinds, type ResourceDef, type VersionDef } from '@wheelhouse/kinds';
 import {
   dialectOf,
@@ -15,6 +14,7 @@ import {
   type Random,
   randomOf,
 } from '@wheelhouse/machinery';
+import { collectGarbage } from '@wheelhouse/machinery/testing';
 import { authority } from '../authentication/forged-certificates.ts';
 import { processCpuMs } from '../support/cpu-time.ts';
 import {
@@ -208,11 +208,6 @@ function fastGrowth(least: Compared, most: Compared): string | undefined {
  */
 function growsFast([least, most]: readonly [number, number], floor: number): boolean {
   return most >= floor && most > least * growth * slack;
-}
-
-function collectGarbage(): void {
-  setFlagsFromString('--expose-gc');
-  runInNewContext('gc')();
 }
 
 /** The cost of one request for this process, which contains both client and server. */

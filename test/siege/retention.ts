@@ -1,8 +1,7 @@
 import { once } from 'node:events';
 import http2 from 'node:http2';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { randomOf } from '@wheelhouse/machinery';
+import { collectGarbage } from '@wheelhouse/machinery/testing';
 import {
   adminToken,
   configMap,
@@ -160,8 +159,6 @@ async function retained(
 
 /** The memory that is in use after a garbage collection. */
 function usedBytes(): number {
-  setFlagsFromString('--expose-gc');
-  const collectGarbage: () => void = runInNewContext('gc');
   collectGarbage();
   collectGarbage();
   const { heapUsed, arrayBuffers } = process.memoryUsage();

@@ -1,8 +1,21 @@
 /** Additional exports for tests, benchmarks, and the siege. Not stable. */
 
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import type { Clock, Timer } from './base/clock.ts';
 
 export { type Host, replaceHost } from './base/host.ts';
+
+let collect: (() => void) | undefined;
+
+/** Collects all garbage at once, so that a test can see what is alive. */
+export function collectGarbage(): void {
+  if (collect === undefined) {
+    setFlagsFromString('--expose-gc');
+    collect = runInNewContext('gc') as () => void;
+  }
+  collect();
+}
 
 interface Scheduled {
   readonly task: () => void;

@@ -1,7 +1,5 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { emptyOrderedMap } from '@wheelhouse/machinery';
-import { FakeClock } from '@wheelhouse/machinery/testing';
+import { collectGarbage, FakeClock } from '@wheelhouse/machinery/testing';
 import type { Revision } from '@wheelhouse/store';
 import { expect, test } from 'vitest';
 import type { Entry } from './entry.ts';
@@ -51,13 +49,11 @@ test('LIST-6: a snapshot is kept while its chunks are read, but not longer than 
 });
 
 test('TRUST-4: a snapshot that is no longer kept is freed', async () => {
-  setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as () => void;
   const { clock, loaded, historic } = open();
   for (const revision of [1, 2, 3, 4]) await historic.at(revision);
   const alive = async () => {
     await new Promise((resolve) => setTimeout(resolve, 1));
-    collect();
+    collectGarbage();
     return loaded.filter((snapshot) => snapshot.deref() !== undefined).length;
   };
   await expect.poll(alive).toBe(2);

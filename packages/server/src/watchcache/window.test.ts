@@ -1,17 +1,8 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { emptyOrderedMap, orderedMapOf } from '@wheelhouse/machinery';
+import { collectGarbage } from '@wheelhouse/machinery/testing';
 import { expect, test } from 'vitest';
 import type { Entry } from './entry.ts';
 import { ChangeWindow } from './window.ts';
-
-/** Returns a function that collects garbage at once. */
-function garbageCollector(): () => void {
-  setFlagsFromString('--expose-gc');
-  const collect: unknown = runInNewContext('gc');
-  if (typeof collect !== 'function') throw new Error('garbage collection is not exposed');
-  return () => void collect();
-}
 
 function entryOf(revision: number): Entry {
   const json = Buffer.from(`{"metadata":{"resourceVersion":"${revision}"}}`);
@@ -32,9 +23,8 @@ test('TRUST-4: a window does not retain entries of dropped changes', async () =>
   let newest: Entry | undefined;
   for (let revision = 2; revision < 102; revision++) newest = write(revision, newest);
   newest = undefined;
-  const collect = garbageCollector();
   await new Promise(setImmediate);
-  collect();
+  collectGarbage();
   const alive = entries.flatMap((entry, i) => (entry.deref() === undefined ? [] : [i]));
   // The entries of the ten kept changes, and the state before them.
   expect(alive).toEqual([89, 90, 91, 92, 93, 94, 95, 96, 97, 98, 99]);
