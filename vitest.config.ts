@@ -46,6 +46,8 @@ export default defineConfig({
     },
     globalSetup: ['test/support/typescript-hooks.mjs'],
     server: { deps: { external: [/\.ts$/] } },
+    // Values in titles and messages are cut at this length.
+    chaiConfig: { truncateThreshold: 200 },
     testTimeout: 60_000,
     // A condition that a test waits for holds late on a busy machine; only the test's own timeout ends it.
     expect: { poll: { timeout: 50_000 } },

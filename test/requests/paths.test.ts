@@ -161,7 +161,7 @@ describe('API-1: shapes of paths', () => {
     ['.', `Name parameter invalid: ".": may not be '.'`],
     ['a%25b', `Name parameter invalid: "a%b": may not contain '%'`],
     ['x'.repeat(9000), 'longer than 8192 bytes'],
-  ])('API-1: a name %s is 400', async (name, message) => {
+  ])('API-1: a name $0 is 400', async (name, message) => {
     for (const path of [`${maps}/${name}`, `/api/v1/namespaces/${name}`]) {
       const answer = await server.get(path);
       expect(answer.status).toBe(400);
@@ -171,7 +171,7 @@ describe('API-1: shapes of paths', () => {
   });
 
   test.each(['%zz', 'a%00b', '..', 'a%25b', 'x'.repeat(9000), '/one', 'one//status'])(
-    'API-1, AUTHN-1: what is wrong with the path %s is only for authenticated users',
+    'API-1, AUTHN-1: what is wrong with the path $0 is only for authenticated users',
     async (rest) => {
       const path = `${maps}/${rest}`;
       const unknown = await server.get(path, { token: 'none' });

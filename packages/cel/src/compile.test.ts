@@ -557,7 +557,7 @@ describe('invalid expressions', () => {
       /^ERROR: <input>:-1:0: expression recursion limit exceeded: 250$/,
     ],
     [Array.from({ length: 5000 }, () => '1').join('+'), 'expression recursion limit exceeded'],
-  ])('%.40s: %s', (source, message) => {
+  ])('$0: $1', (source, message) => {
     expect(() => compile(source, { functions: standardFunctions(), variables: new Map() })).toThrow(
       message,
     );

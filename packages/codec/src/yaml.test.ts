@@ -103,7 +103,7 @@ describe('decoding YAML', () => {
     ['<<: [&a {x: 1}, {<<: *a, z: 2}]', { x: 1, z: 2 }],
     ['|2\n  text', 'text'],
     ['--- !!str >\n text', 'text'],
-  ])('%j is read as in kube-apiserver', async (text, value) => {
+  ])('$0 is read as in kube-apiserver', async (text, value) => {
     expect((await decoded(text)).value).toEqual(value);
   });
 
@@ -321,7 +321,7 @@ describe('decoding YAML', () => {
     ['&a: b', 'unsupported map key of type: %!s(<nil>), key: <nil>, value: "b"'],
     ['x: [&a: b]', 'unsupported map key of type: %!s(<nil>), key: <nil>, value: "b"'],
     ['a: !!null 2001-01-01', 'yaml: cannot decode !!str `2001-01-01` as a !!null'],
-  ])('rejects %.40j', async (text, message) => {
+  ])('rejects $0', async (text, message) => {
     await expect(decoded(text)).rejects.toEqual(new YamlError(message));
   });
 

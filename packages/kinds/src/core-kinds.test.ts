@@ -73,7 +73,7 @@ describe('creates', () => {
       ],
     ],
   ];
-  test.each(cases)('%s %j', (kind, more, expected) => {
+  test.each(cases)('%s $1', (kind, more, expected) => {
     expect(createErrors(kindOf(kind), more)).toEqual(expected);
   });
 });

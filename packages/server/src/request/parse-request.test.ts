@@ -99,7 +99,7 @@ describe('refusals', () => {
     ['/api/v1/nodes/n/status//x', 404, 'the server could not find the requested resource'],
     ['//api/v1/pods', 404, 'the server could not find the requested resource'],
     ['/api/v1/watch', 404, 'the server could not find the requested resource'],
-  ])('%s: %i', (url, code, message) => {
+  ])('$0: $1', (url, code, message) => {
     expect(parseRequest('GET', url).refusal).toMatchObject({ code, message });
   });
 

@@ -119,7 +119,7 @@ describe('CLIENT-1: template errors match those of Go', () => {
     ['{{break}}', '1: {{break}} outside {{range}}'],
     ['{{/* a', '1: unclosed comment'],
     [`${'{{if 1}}'.repeat(300)}`, '1: nested too deeply'],
-  ])('%s', (template, message) => {
+  ])('$0', (template, message) => {
     expect(failure(template)).toBe(`template: output:${message}`);
   });
 

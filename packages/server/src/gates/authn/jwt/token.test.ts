@@ -36,7 +36,7 @@ test.each([
   [tokenOf({}).replace('c2ln', 'c2ln='), 'padding'],
   [tokenOf({}).replace('c2ln', 'c2lu_x'), 'nonzero unused bits'],
   [tokenOf({ a: 'x'.repeat(70_000) }), 'too long'],
-])('%.40s is not a token: %s', (text) => {
+])('$0 is not a token: $1', (text) => {
   expect(readToken(text)).toBeUndefined();
 });
 
