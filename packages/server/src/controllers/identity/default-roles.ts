@@ -70,15 +70,16 @@ const aggregationDepth = 3;
  */
 export function withAggregatedRules(roles: readonly ApiObject[]): readonly ApiObject[] {
   const nameOf = ({ metadata: { name = '' } }: ApiObject) => name;
-  let current = [...roles].sort((left, right) => (nameOf(left) < nameOf(right) ? -1 : 1));
+  const sorted = [...roles].sort((left, right) => (nameOf(left) < nameOf(right) ? -1 : 1));
+  let current = sorted.map((role) => new SelectableRole(role));
   for (let round = 0; round < aggregationDepth; round += 1) {
-    const sources = current.map((role) => new SelectableRole(role));
-    current = current.map((role) => {
-      const rules = runInOnePiece(aggregatedRules(role, sources));
-      return Array.isArray(rules) ? { ...role, rules } : role;
+    const sources = current;
+    current = sources.map((source) => {
+      const rules = runInOnePiece(aggregatedRules(source.role, sources));
+      return Array.isArray(rules) ? new SelectableRole({ ...source.role, rules }) : source;
     });
   }
-  return current;
+  return current.map(({ role }) => role);
 }
 
 async function ensure(
