@@ -1,8 +1,11 @@
+import { once } from 'node:events';
 import https from 'node:https';
+import { createServer } from 'node:net';
 import {
   type ApiClient,
   type ClientConfig,
   createApiClient,
+  createHttpClient,
   watchEvents,
 } from '@wheelhouse/client';
 import { systemClock } from '@wheelhouse/machinery';
@@ -10,7 +13,7 @@ import { ensureCa, issueCertificate } from '@wheelhouse/server/testing';
 import { afterEach, expect, test } from 'vitest';
 import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
 import { adminToken, configMap } from '../support/harness.ts';
-import { servedCertificate } from '../support/local-server.ts';
+import { listenLocally, servedCertificate, trackConnections } from '../support/local-server.ts';
 import { startTunnelProxy } from '../support/tunnel-proxy.ts';
 import { withServer } from '../support/with-server.ts';
 
@@ -78,6 +81,40 @@ test('a proxy that refuses or is unreachable causes a connection error', async (
   expect(requests[0]?.[1]).toBeUndefined();
   const nowhere = clientOf({ proxyUrl: 'http://127.0.0.1:1' });
   await expect(nowhere.get('/version')).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+});
+
+const afterFirstBytes = (answer: string) =>
+  createServer((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', () => socket.write(answer));
+  });
+
+test.each([
+  ['a proxy that does not answer', ''],
+  ['a server behind a proxy that does not answer', 'HTTP/1.1 200 OK\r\n\r\n'],
+])('TRUST-1: a call through %s can be canceled', async (_, answer) => {
+  const proxy = afterFirstBytes(answer);
+  const port = await listenLocally(proxy);
+  untilEnd(trackConnections(proxy, ['connection']));
+  const canceled = new AbortController();
+  const http = createHttpClient({ server: server.url, proxyUrl: `http://127.0.0.1:${port}` });
+  const call = http.request({ method: 'GET', path: '/version', signal: canceled.signal });
+  await once(proxy, 'connection');
+  canceled.abort();
+  await expect(call).rejects.toMatchObject({ name: 'AbortError' });
+});
+
+test('TRUST-1: an answer that switches protocols fails the request', async () => {
+  const peer = afterFirstBytes(
+    'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\n',
+  );
+  const port = await listenLocally(peer);
+  untilEnd(trackConnections(peer, ['connection']));
+  const switched = clientOf({ server: `http://127.0.0.1:${port}` });
+  await expect(switched.get('/version')).rejects.toMatchObject({
+    name: 'ConnectionError',
+    message: 'the server switched protocols',
+  });
 });
 
 test('tls-server-name is verified against names and addresses', async () => {

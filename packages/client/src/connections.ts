@@ -309,7 +309,8 @@ async function awaitDialing(
 const connectionClosed = () =>
   Object.assign(new Error('the connection was closed'), { code: 'ECONNRESET' });
 
-const abortError = (signal: AbortSignal) =>
+/** The error of a call that its caller canceled. */
+export const abortError = (signal: AbortSignal) =>
   Object.assign(new Error('The operation was aborted', { cause: signal.reason }), {
     name: 'AbortError',
     code: 'ABORT_ERR',
@@ -345,7 +346,7 @@ interface Destination {
   readonly port?: string | number | null | undefined;
 }
 
-/** Time limit for the response of a proxy. */
+/** Time without data after which a proxy, or a TLS handshake through it, fails; milliseconds. */
 const proxyTimeoutMs = 30_000;
 
 /** Opens connections to a server without TLS, each through a tunnel of the proxy. */
@@ -386,14 +387,18 @@ class SecureTunnelAgent extends https.Agent {
     const failed = (fault: Error): void => connected(fault);
     const connect = (complete: ConnectionOptions) => {
       const secured = connectVerified(complete);
+      // A canceled call does not end this handshake.
+      secured.setTimeout(proxyTimeoutMs);
       const stop = listen(
         secured,
         { where: 'client' },
         {
           error: failed,
+          timeout: () => secured.destroy(new Error('the server does not answer')),
           secureConnect() {
             if (secured.destroyed) return;
             stop();
+            secured.setTimeout(0);
             connected(null, secured);
           },
         },

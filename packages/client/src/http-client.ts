@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import http from 'node:http';
 import https from 'node:https';
-import type { Readable } from 'node:stream';
+import type { Duplex, Readable } from 'node:stream';
 import type { PeerCertificate } from 'node:tls';
 import { types } from 'node:util';
 import {
@@ -16,8 +16,10 @@ import {
   returningErrors,
   systemErrorCode,
   trustOptions,
+  whenAborted,
 } from '@wheelhouse/machinery';
 import {
+  abortError,
   idleMs,
   NotProcessed,
   SharedConnection,
@@ -415,16 +417,33 @@ function sendOverHttp1(request: HttpRequest, context: SendContext): Promise<Http
       ...(request.signal === undefined ? {} : { signal: request.signal }),
     });
     const response = (body: IncomingMessage) => {
+      release();
       route.onResponse(body);
       resolve({ status: body.statusCode ?? 0, headers: body.headers, body });
     };
-    const error = (error: NodeJS.ErrnoException) =>
+    const error = (error: NodeJS.ErrnoException) => {
+      release();
       reject(error.name === 'AbortError' ? error : new ConnectionError(base, error));
-    listen(outgoing, { where: 'client' }, { error, response });
+    };
+    // Node.js reports an abort only once there is a connection, such as a tunnel through a proxy.
+    const { signal } = request;
+    const release =
+      signal === undefined
+        ? () => {}
+        : whenAborted(signal, { where: 'client' }, () => reject(abortError(signal)));
+    // Without a listener, Node.js closes the connection and reports neither answer nor error.
+    const upgrade = (_: IncomingMessage, socket: Duplex) => {
+      socket.destroy();
+      error(protocolSwitched());
+    };
+    listen(outgoing, { where: 'client' }, { error, response, upgrade });
     if (body !== undefined) outgoing.write(body);
     outgoing.end();
   });
 }
+
+const protocolSwitched = () =>
+  Object.assign(new Error('the server switched protocols'), { code: 'ERR_PROTOCOL_SWITCHED' });
 
 /** Rejects with a TimeoutError when the time limit of the request passes. */
 async function withTimeout<T>(
