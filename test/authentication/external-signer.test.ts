@@ -4,6 +4,7 @@ import { type Clock, silentLogger, systemClock } from '@wheelhouse/machinery';
 import type { JSONWebKeySet } from 'jose';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { temporaryFolder, untilEnd } from '../support/cleanup.ts';
+import { countingClock } from '../support/counting-clock.ts';
 import type { ConfigChange, ResponseOf } from '../support/harness.ts';
 import { signerKey, startTokenSigner } from '../support/token-signer.ts';
 import { withServer } from '../support/with-server.ts';
@@ -215,6 +216,21 @@ describe('tokens of an external signer', () => {
     await expect(started({ serviceAccounts, clock: shortened({ 60000: 500 }) })).rejects.toThrow(
       'while setting up external-jwt-signer: ',
     );
+  });
+
+  test('TRUST-2: many keys are decoded in steps', async () => {
+    const { publicKey, privateKey } = signerKey('P', 'P-384');
+    const clock = countingClock();
+    const serviceAccounts = { signingEndpoint: socket, issuer };
+    const { ask } = await started({ clock, serviceAccounts });
+    signer.state.keys = Array.from({ length: 500 }, (_, index) => ({
+      ...{ id: `k${index}`, publicKey, privateKey },
+    }));
+    signer.state.signing = signerKey('k499', 'P-384');
+    const readings = await clock.readingsOf(async () => {
+      expect((await ask()).status).toBe(201);
+    });
+    expect(readings).toBeGreaterThan(500);
   });
 
   test('AUTHN-6: a socket may have an abstract name', async () => {

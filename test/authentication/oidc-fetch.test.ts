@@ -2,6 +2,7 @@ import { silentLogger } from '@wheelhouse/machinery';
 import { FetchError, fetchText, Provider, readToken } from '@wheelhouse/server/testing';
 import { beforeEach, expect, test } from 'vitest';
 import { untilEnd } from '../support/cleanup.ts';
+import { countingClock } from '../support/counting-clock.ts';
 import { quickClock } from '../support/quick-clock.ts';
 import { signingPair, startProvider } from './oidc-provider.ts';
 
@@ -102,6 +103,24 @@ test('AUTHN-7: keys are fetched for the first token, not at startup', async () =
   const token = readToken(await source.token({ sub: 'x' }));
   await provider.verify(token!);
   provider.stop();
+});
+
+test('TRUST-2: a large discovery document is decoded in steps', async () => {
+  const counting = countingClock();
+  const access = { authorities: source.caPem, clock: counting };
+  const options = { issuer: source.url, discoveryUrl: undefined, access, logger: silentLogger };
+  const discover = async () => {
+    const provider = new Provider(options);
+    expect(await provider.readyWithin(60_000)).toBe(true);
+    provider.stop();
+  };
+  const usual = await counting.readingsOf(discover);
+  const more = Array.from({ length: 20_000 }, () => [1]);
+  source.handler = (_, response) => {
+    response.end(JSON.stringify({ issuer: source.url, jwks_uri: `${source.url}/keys`, more }));
+    return true;
+  };
+  expect(await counting.readingsOf(discover)).toBeGreaterThan(usual + 10);
 });
 
 test('AUTHN-7: only a bounded number of tokens wait for a silent provider', async () => {

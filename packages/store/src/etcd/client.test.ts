@@ -348,3 +348,18 @@ test('messages are reassembled from pieces of any size', () => {
     expect(found).toEqual(texts);
   }
 });
+
+test('TRUST-4: a message that is too large ends its call before it has arrived', async () => {
+  const { url } = await scripted((stream) => {
+    stream.respond({ ':status': 200 });
+    stream.write(messageFrame(Buffer.alloc(262_145)).subarray(0, 5));
+  });
+  const channel = new GrpcChannel({ origin: url, tls: {}, clock: systemClock });
+  cleanups.push(() => channel.close());
+  const message = Buffer.alloc(0);
+  const error = await new Promise<CallError | undefined>((resolve) => {
+    channel.call('/a', { message, more: 'none' }, { onMessage: () => {}, onEnd: resolve });
+  });
+  const details = 'grpc: received message larger than max (262145 vs. 262144)';
+  expect(error).toMatchObject({ code: 8, details });
+});

@@ -246,6 +246,8 @@ export class EtcdClient {
   }
 }
 
+/** Maximum size of a message from etcd, whose lists have no limit in bytes. */
+const messageBytesMax = 2 ** 31 - 1;
 /** Makes a member without a quorum fail a call rather than delay it. */
 const metadata = { hasleader: 'true' };
 
@@ -265,7 +267,8 @@ function memberOf(
       checkServerNames(host, certificate),
     ),
   };
-  return new GrpcChannel({ ...place, metadata, tls, connectTls, identity, clock });
+  const trust = { tls, connectTls, identity };
+  return new GrpcChannel({ ...place, ...trust, metadata, messageBytesMax, clock });
 }
 
 /** Decodes a response. Throws if it is absent or malformed. */

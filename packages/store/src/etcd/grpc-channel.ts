@@ -17,14 +17,29 @@ export function messageFrame(message: Buffer): Buffer {
   return frame;
 }
 
+/**
+ * Maximum size of a message from servers other than etcd, bytes. Messages are decoded in one step
+ * (TRUST-2), and those of plugins have a few kilobytes.
+ */
+const usualMessageBytesMax = 262_144;
+
 /** Reassembles messages from pieces of any size. */
 export class MessageReader {
+  readonly #bytesMax: number;
   #pieces: Buffer[] = [];
   #available = 0;
   /** Bytes that must be available before parsing continues. */
   #needed = headBytes;
 
-  /** Returns the messages that a piece completes. Throws for a compressed message. */
+  /** @param bytesMax maximum size of a message */
+  constructor(bytesMax = usualMessageBytesMax) {
+    this.#bytesMax = bytesMax;
+  }
+
+  /**
+   * Returns the messages that a piece completes. Throws for one that is compressed, and
+   * CallError for one that is too large, before it has arrived (TRUST-4).
+   */
   push(piece: Buffer): Buffer[] {
     this.#pieces.push(piece);
     this.#available += piece.length;
@@ -34,7 +49,9 @@ export class MessageReader {
     this.#needed = headBytes;
     while (rest.length >= headBytes) {
       if (rest[0] !== 0) throw new Error('compressed messages are not supported');
-      const size = headBytes + rest.readUInt32BE(1);
+      const bytes = rest.readUInt32BE(1);
+      if (bytes > this.#bytesMax) throw tooLarge(bytes, this.#bytesMax);
+      const size = headBytes + bytes;
       if (rest.length < size) {
         this.#needed = size;
         break;
@@ -46,6 +63,11 @@ export class MessageReader {
     this.#available = rest.length;
     return messages;
   }
+}
+
+function tooLarge(bytes: number, max: number): CallError {
+  const details = `grpc: received message larger than max (${bytes} vs. ${max})`;
+  return new CallError({ code: statusCode.resourceExhausted, details });
 }
 
 const keepaliveMs = 30_000;
@@ -76,6 +98,8 @@ interface ChannelOptions {
    * connection.
    */
   readonly identity?: (() => ClientIdentity) | undefined;
+  /** Maximum size of a message from the server, bytes; 256 KiB by default. */
+  readonly messageBytesMax?: number;
   readonly clock: Clock;
 }
 
@@ -137,7 +161,12 @@ export class GrpcChannel {
     request: { readonly message: Buffer; readonly more: 'none' | 'open' },
     handlers: CallHandlers,
   ): Call {
-    const call = new ChannelCall(handlers, () => this.#calls.delete(call));
+    const { messageBytesMax } = this.#options;
+    const call: ChannelCall = new ChannelCall({
+      handlers,
+      messageBytesMax,
+      onEnded: () => this.#calls.delete(call),
+    });
     this.#calls.add(call);
     const sent = {
       head: this.#headOf(path),
@@ -304,14 +333,19 @@ function targetOf(origin: string): Target {
 class ChannelCall implements Call, AnswerReceiver {
   readonly #handlers: CallHandlers;
   readonly #onEnded: () => void;
-  readonly #messages = new MessageReader();
+  readonly #messages: MessageReader;
   #cancelSent: (() => void) | undefined;
   #isEnded = false;
   #status: { readonly code: number; readonly details: string } | undefined;
 
-  constructor(handlers: CallHandlers, onEnded: () => void) {
-    this.#handlers = handlers;
-    this.#onEnded = onEnded;
+  constructor(options: {
+    readonly handlers: CallHandlers;
+    readonly messageBytesMax: number | undefined;
+    readonly onEnded: () => void;
+  }) {
+    this.#handlers = options.handlers;
+    this.#onEnded = options.onEnded;
+    this.#messages = new MessageReader(options.messageBytesMax);
   }
 
   begin(
@@ -359,7 +393,10 @@ class ChannelCall implements Call, AnswerReceiver {
         if (!this.#isEnded) this.#handlers.onMessage(message);
       }
     } catch (error) {
-      this.fail(new CallError({ code: statusCode.internal, details: String(error) }));
+      const isStatus = error instanceof CallError;
+      this.fail(
+        isStatus ? error : new CallError({ code: statusCode.internal, details: String(error) }),
+      );
     }
   }
 

@@ -8,6 +8,7 @@ import {
   type Logger,
   type MetricRegistry,
   problemText,
+  runInSlices,
   type Timer,
 } from '@wheelhouse/machinery';
 import {
@@ -293,7 +294,7 @@ export class ExternalSigner implements TokenKeys {
     const { meter, clock } = this.#options;
     let nextMs = retryMs;
     try {
-      const set = keySetOf(await this.#call(keysCall, {}));
+      const set = await runInSlices(keySetSteps(await this.#call(keysCall, {})), clock);
       if (set.digest !== this.#keys.digest) this.#keys = set;
       nextMs = set.refreshSeconds * 1000;
       this.#refreshAtMs = clock.monotonic() + nextMs;
@@ -341,20 +342,21 @@ function headerOf(encoded: string): Readonly<Record<string, unknown>> | undefine
   }
 }
 
-/** Validates the keys that a signer reported. */
-function keySetOf(answer: ReturnType<typeof keysMessage.decode>): KeySet {
+/** Validates the keys that a signer reported, in steps (TRUST-2). */
+function* keySetSteps(answer: ReturnType<typeof keysMessage.decode>): Generator<void, KeySet> {
   const { refreshSeconds, dataTimestamp } = answer;
   if (refreshSeconds <= 0) throw new SignerError(`found invalid refresh hint (${refreshSeconds}s)`);
   if (answer.keys.length === 0) throw new SignerError('found no keys');
   if (dataTimestamp === undefined) throw new SignerError('invalid data timestamp');
-  const keys = answer.keys.map(({ id, key, isExcluded }): TokenKey => {
+  const keys: TokenKey[] = [];
+  for (const { id, key, isExcluded } of answer.keys) {
     if (id === '' || id.length > keyIdLengthMax) {
       throw new SignerError(`found invalid public key id ${JSON.stringify(id)}`);
     }
     if (key.length === 0) throw new SignerError('found empty public key');
-    const publicKey = publicKeyOf(key);
-    return { id, ...publicKey, ...(isExcluded ? { published: 'never' as const } : {}) };
-  });
+    keys.push({ id, ...publicKeyOf(key), ...(isExcluded ? { published: 'never' } : {}) });
+    yield;
+  }
   const digest = JSON.stringify([
     dataTimestamp,
     answer.keys.map(({ id, key, isExcluded }) => [id, key.toString('base64'), isExcluded]),

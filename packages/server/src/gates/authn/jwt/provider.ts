@@ -157,7 +157,7 @@ export class Provider {
     const address = discoveryUrl ?? issuer.replace(/\/$/, '') + wellKnownPath;
     const { status, text } = await fetchText(address, access);
     if (status !== 200) throw new FetchError(`discovery was answered with status ${status}`);
-    const document: unknown = JSON.parse(text);
+    const document = await documentIn(text, access);
     if (!isObject(document)) throw new FetchError('discovery was not answered with an object');
     const named = member(document, 'issuer');
     if (named !== issuer) {
@@ -200,9 +200,7 @@ export class Provider {
     this.#fetchedAt = this.#now();
     const { status, text, maxAgeMs } = await fetchText(keysUrl, this.#options.access);
     if (status !== 200) throw new FetchError(`keys were answered with status ${status}`);
-    const { clock } = this.#options.access;
-    const set = await decodeJsonInSlices(Buffer.from(text), { clock, limits: answerLimits });
-    const keys = keysOf(set.value);
+    const keys = keysOf(await documentIn(text, this.#options.access));
     const kept = Math.min(Math.max(maxAgeMs ?? refreshMs.usual, refreshMs.min), refreshMs.max);
     this.#fetchedAt = this.#now();
     this.#keySet = { keysUrl, keys, freshUntil: this.#now() + kept };
@@ -212,12 +210,14 @@ export class Provider {
     if (this.#stopped) return;
     const { logger, issuer } = this.#options;
     // The parser's message is dropped, because it quotes the document.
-    const why =
-      error instanceof SyntaxError || error instanceof JsonError
-        ? 'the document is not JSON'
-        : errorText(error);
+    const why = error instanceof JsonError ? 'the document is not JSON' : errorText(error);
     logger.error(`oidc authenticator: ${what}`, { issuer, error: why });
   }
+}
+
+/** Decodes a document of a provider in slices (TRUST-2). Rejects with JsonError. */
+async function documentIn(text: string, { clock }: ProviderAccess): Promise<JsonValue> {
+  return (await decodeJsonInSlices(Buffer.from(text), { clock, limits: answerLimits })).value;
 }
 
 /** Supported signing algorithms, each with its type of key. */
