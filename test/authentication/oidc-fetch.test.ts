@@ -1,4 +1,5 @@
 import { silentLogger } from '@wheelhouse/machinery';
+import { collectGarbage } from '@wheelhouse/machinery/testing';
 import { FetchError, fetchText, Provider, readToken } from '@wheelhouse/server/testing';
 import { beforeEach, expect, test } from 'vitest';
 import { untilEnd } from '../support/cleanup.ts';
@@ -75,6 +76,29 @@ test('AUTHN-7: an endless answer is cut off by size or by time', async () => {
   await expect(fetched('/')).rejects.toThrow('no complete answer within 10000 ms');
   source.handler = () => true;
   await expect(fetched('/')).rejects.toThrow('no complete answer within 10000 ms');
+});
+
+test('TRUST-4: an answer in single bytes takes as much memory as its bytes', async () => {
+  const count = 200_000;
+  let end = () => {};
+  const arrived = new Promise<void>((resolve) => {
+    source.handler = ({ socket }) => {
+      const head = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n';
+      end = () => void socket.end('0\r\n\r\n');
+      socket.write(head + '1\r\n \r\n'.repeat(count), () => resolve());
+      return true;
+    };
+  });
+  collectGarbage();
+  const before = process.memoryUsage().heapUsed;
+  const fetching = fetched('/');
+  await arrived;
+  // The client, in this process, reads what has arrived in each turn.
+  for (let turns = 0; turns < 500; turns += 1) await new Promise(setImmediate);
+  collectGarbage();
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan(10_000_000);
+  end();
+  expect((await fetching).text).toHaveLength(count);
 });
 
 test('AUTHN-7: an interrupted answer is refused', async () => {

@@ -1,6 +1,5 @@
 /** HTTP/2 over a socket (RFC 9113, RFC 7541): the server side, and a client for calls. */
 
-export { ByteCollector } from './byte-collector.ts';
 export type { AnswerReceiver, ClientStream } from './client-connection.ts';
 export { ClientConnection, type ClientConnectionHost, requestHead } from './client-connection.ts';
 export { Http2Connection } from './http2-connection.ts';

@@ -2,10 +2,10 @@ import {
   type BodyPiece,
   type BodyReceiver,
   type BodyStream,
+  ByteCollector,
   isRun,
   type MemoryAccount,
 } from '@wheelhouse/machinery';
-import { ByteCollector } from './byte-collector.ts';
 import type { RequestHead, ResponseHead } from './message-heads.ts';
 import type { OutputStream } from './output.ts';
 import { errorCode } from './protocol.ts';

@@ -4,6 +4,7 @@
  */
 
 export { retryPauseMs } from './base/backoff.ts';
+export { ByteCollector } from './base/byte-collector.ts';
 export {
   type Clock,
   type DeadlineEntry,

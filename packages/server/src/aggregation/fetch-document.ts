@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { goNetworkError } from '@wheelhouse/client';
 import {
+  ByteCollector,
   type Clock,
   concatSteps,
   listen,
@@ -110,19 +111,17 @@ function readBody(
     fail(why: string): void;
   },
 ): void {
-  const pieces: Buffer[] = [];
-  let bytes = 0;
+  const bytes = new ByteCollector();
   listen(
     incoming,
     { where: 'aggregation' },
     {
       data(piece: Buffer) {
-        bytes += piece.length;
-        if (bytes <= to.bytesMax) pieces.push(piece);
-        else to.fail(`the answer exceeds ${to.bytesMax} bytes`);
+        bytes.add(piece);
+        if (bytes.length > to.bytesMax) to.fail(`the answer exceeds ${to.bytesMax} bytes`);
       },
       end() {
-        if (incoming.complete) to.onBody(incoming, pieces);
+        if (incoming.complete) to.onBody(incoming, bytes.takePieces());
       },
       close: () => to.fail('unexpected EOF'),
     },

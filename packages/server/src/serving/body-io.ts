@@ -1,9 +1,10 @@
-import { type BodySink, type BodySource, ByteCollector } from '@wheelhouse/http2';
+import type { BodySink, BodySource } from '@wheelhouse/http2';
 import {
   BodyAborted,
   type BodyPiece,
   type BodyReceiver,
   BodyTooLarge,
+  ByteCollector,
   type Clock,
   isRun,
   pieceBytes,

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { secureAgent } from '@wheelhouse/client';
-import { type Clock, listen, trustOptions } from '@wheelhouse/machinery';
+import { ByteCollector, type Clock, listen, trustOptions } from '@wheelhouse/machinery';
 
 /** How to reach providers. */
 export interface ProviderAccess {
@@ -90,19 +90,18 @@ function get(
     const end = (error: unknown) => fail(new FetchError(String(error)));
     const containment = { where: 'client', end } as const;
     const onResponse = (response: IncomingMessage) => {
-      const chunks: Buffer[] = [];
-      let length = 0;
+      const bytes = new ByteCollector();
       listen(response, containment, {
         error: fail,
         data(chunk: Buffer) {
-          length += chunk.length;
-          if (length <= bytesMax) chunks.push(chunk);
-          else fail(new FetchError(`the answer is larger than ${bytesMax} bytes`));
+          bytes.add(chunk);
+          if (bytes.length > bytesMax)
+            fail(new FetchError(`the answer is larger than ${bytesMax} bytes`));
         },
         aborted: () => fail(new FetchError('the connection ended before the answer was complete')),
         end() {
           timer.stop();
-          const text = Buffer.concat(chunks).toString('utf8');
+          const text = bytes.take().toString('utf8');
           resolve({ status: response.statusCode ?? 0, headers: response.headers, text });
         },
       });

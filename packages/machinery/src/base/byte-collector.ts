@@ -37,12 +37,19 @@ export class ByteCollector {
 
   /** Returns all bytes in one buffer and empties the collector. */
   take(): Buffer {
+    const length = this.#length;
+    const pieces = this.takePieces();
+    const [first] = pieces;
+    const isSingle = first !== undefined && pieces.length === 1;
+    return isSingle ? first : Buffer.concat(pieces, length);
+  }
+
+  /** Returns all bytes in order, without joining them, and empties the collector. */
+  takePieces(): readonly Buffer[] {
     this.#closeBlock();
-    const [first] = this.#pieces;
-    const isSingle = first !== undefined && this.#pieces.length === 1;
-    const whole = isSingle ? first : Buffer.concat(this.#pieces, this.#length);
+    const pieces = this.#pieces;
     this.clear();
-    return whole;
+    return pieces;
   }
 
   clear(): void {
