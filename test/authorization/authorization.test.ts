@@ -188,6 +188,10 @@ describe('RBAC', () => {
     expect((await server.post(maps, body, as('bob'))).status).toBe(403);
     const named = await server.get(`${maps}?fieldSelector=metadata.name%3Dmine`, as('bob'));
     expect(named.status).toBe(200);
+    // The old watch paths take the name from the path alone.
+    const old = maps.replace('/v1/', '/v1/watch/');
+    const query = 'fieldSelector=metadata.name%3Dmine&timeoutSeconds=1';
+    expect((await server.get(`${old}?${query}`, as('bob'))).status).toBe(403);
   });
 
   test('AUTHZ-4: subresources are named separately, or with * before the slash', async () => {

@@ -67,6 +67,8 @@ describe('resource requests', () => {
     expect(nameOf('metadata.name!=x')).toBe('');
     expect(nameOf('metadata.name=a/b')).toBe('');
     expect(nameOf('metadata.name=x=y')).toBe('');
+    const old = '/api/v1/watch/namespaces/a/pods?fieldSelector=metadata.name%3Dx';
+    expect(parseRequest('GET', old).name).toBe('');
   });
 });
 

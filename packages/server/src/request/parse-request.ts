@@ -208,7 +208,8 @@ function resourceRequest(method: string, apiPath: ApiPath): RequestInfo {
   const { path, query, apiPrefix, group, version } = apiPath;
   let { rest } = apiPath;
   let verb = verbs.get(method) ?? '';
-  if (rest[0] === 'watch') {
+  const isOldWatch = rest[0] === 'watch';
+  if (isOldWatch) {
     rest = rest.slice(1);
     if (rest.length === 0) throw pathNotFound();
     if (method !== 'GET') throw methodNotAllowedOnPath();
@@ -225,8 +226,10 @@ function resourceRequest(method: string, apiPath: ApiPath): RequestInfo {
   const isCollection = name === '';
   if (method === 'GET' && subresource === '' && isTrue(query.get('watch'))) verb = 'watch';
   if (isCollection && verb === 'get') verb = 'list';
-  if (isCollection && (verb === 'list' || verb === 'watch')) name = nameInSelector(query);
-  else if (isCollection && verb === 'delete') verb = 'deletecollection';
+  // Old watch paths are not authorized by selectors.
+  if (isCollection && (verb === 'list' || verb === 'watch')) {
+    name = isOldWatch ? '' : nameInSelector(query);
+  } else if (isCollection && verb === 'delete') verb = 'deletecollection';
   const isInvalid = !isCollection && name.includes('%') && verb !== 'create';
   return {
     ...(isInvalid ? { refusal: invalidName(name) } : {}),
