@@ -84,6 +84,13 @@ test('CLIENT-4: a page of another site cannot act with the browser’s certifica
     expect(await statusOf('POST', `own-${site}`, { 'sec-fetch-site': site }), site).toBe(201);
   }
   expect(await statusOf('POST', 'no-browser', {})).toBe(201);
+  // Old browsers state only the origin.
+  const { hostname, host } = new URL(server.url);
+  for (const origin of ['https://evil.example', 'null', `https://${hostname}`, `http://${host}`]) {
+    expect(await statusOf('POST', 'forged-old', { origin }), origin).toBe(403);
+    expect(await statusOf('GET', '', { origin }), origin).toBe(403);
+  }
+  expect(await statusOf('POST', 'own-old', { origin: server.url })).toBe(201);
   const { body } = await server.get(path);
   const names = body.items.map((item: { metadata: { name: string } }) => item.metadata.name);
   expect(names.filter((name: string) => /^(forged|submitted)/.test(name))).toEqual([]);

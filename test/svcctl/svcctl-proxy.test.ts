@@ -128,6 +128,37 @@ describe('CLIENT-1: svcctl proxy', () => {
     expect(await status('/api/%zz')).toBe(400);
   });
 
+  test('TRUST-6: pages of other sites cannot act through proxy as its user', async () => {
+    const proxy = await startProxy();
+    const maps = `${proxy}/api/v1/namespaces/${namespace}/configmaps`;
+    const post = async (headers: Record<string, string>) => {
+      // Such a page can send a body without a content type without a preflight.
+      const body = JSON.stringify({ metadata: { generateName: 'sent-' } });
+      return (await send(maps, { method: 'POST', headers, body })).status;
+    };
+    const evil = 'https://evil.example';
+    for (const site of ['cross-site', 'same-site']) {
+      for (const mode of ['no-cors', 'navigate']) {
+        const forged = { origin: evil, 'sec-fetch-site': site, 'sec-fetch-mode': mode };
+        expect(await post(forged), `${site} ${mode}`).toBe(403);
+      }
+      const read = { 'sec-fetch-site': site, 'sec-fetch-mode': 'no-cors' };
+      expect((await send(maps, { headers: read })).status, site).toBe(403);
+    }
+    const { host } = new URL(proxy);
+    for (const origin of [evil, 'null', 'http://127.0.0.1', `https://${host}`]) {
+      expect(await post({ origin }), origin).toBe(403);
+    }
+    expect((await send(maps)).text).not.toContain('"sent-');
+    const followed = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' };
+    expect((await send(maps, { headers: followed })).status).toBe(200);
+    expect(await post({ origin: proxy, 'sec-fetch-site': 'same-origin' })).toBe(201);
+    expect(await post({ origin: proxy })).toBe(201);
+    expect(await post({})).toBe(201);
+    const open = await startProxy(' --disable-filter');
+    expect((await send(`${open}/version`, { headers: { origin: evil } })).status).toBe(200);
+  });
+
   test('CLIENT-1: proxy applies its filters, or none', async () => {
     const strict = await startProxy(
       ' --reject-methods=POST,DELETE --accept-paths=^/api,^/version$ --reject-paths=secrets',

@@ -77,8 +77,11 @@ export { nextTurn, type Random, random, randomBelow, randomOf, randomUuid } from
 export {
   acceptsCoding,
   escapeHeaderKey,
+  isOfOtherSite,
+  isOwnOrigin,
   parseWebSocketProtocols,
   redactSecrets,
+  type SiteRequest,
 } from './base/http-text.ts';
 export {
   cloneJson,

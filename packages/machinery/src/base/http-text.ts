@@ -23,6 +23,37 @@ export function parseWebSocketProtocols(header: string | undefined): {
   return { names, tokens };
 }
 
+/** The parts of a request that identify the site whose page sent it. */
+export interface SiteRequest {
+  readonly method: string;
+  /** The value of a header by lower-case name. */
+  header(name: string): string | undefined;
+}
+
+/**
+ * Whether a page of another site sent the request from a browser (TRUST-6). Browsers state the site
+ * (`Sec-Fetch-Site`), and old ones at least the origin of writes and of reads across origins. Reads
+ * by navigation are excluded: the user initiates them, and they change nothing. Clients other than
+ * browsers send neither header.
+ * @param scheme the scheme under which browsers reach this server
+ */
+export function isOfOtherSite(request: SiteRequest, scheme: 'http' | 'https'): boolean {
+  const site = request.header('sec-fetch-site');
+  if (site === undefined) {
+    const origin = request.header('origin');
+    return origin !== undefined && !isOwnOrigin(origin, scheme, request.header('host'));
+  }
+  if (site !== 'cross-site' && site !== 'same-site') return false;
+  return request.method !== 'GET' || request.header('sec-fetch-mode') !== 'navigate';
+}
+
+/** Whether an origin is the requested host under the scheme; false for malformed values. */
+export function isOwnOrigin(origin: string, scheme: 'http' | 'https', host = ''): boolean {
+  const own = `${scheme}://${host}`;
+  if (!URL.canParse(origin) || !URL.canParse(own)) return false;
+  return new URL(origin).origin === new URL(own).origin;
+}
+
 const tokenByte = /^[!#$&'*+\-.^_`|~0-9A-Za-z]$/;
 
 /** Percent-encodes bytes that a header name must not contain, and the percent sign. */

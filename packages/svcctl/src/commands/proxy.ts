@@ -10,8 +10,8 @@ const defaultPort = 8001;
 
 /**
  * Serves the API without authentication, by default on 127.0.0.1, with the user's credentials. By
- * default, rejects other host names and paths that run programs in Pods. Runs until it is
- * interrupted.
+ * default, rejects other host names, pages of other sites, and paths that run programs in Pods.
+ * Runs until it is interrupted.
  */
 export const proxyCommand: Command = {
   name: 'proxy',

@@ -4,7 +4,7 @@ import http from 'node:http';
 import path from 'node:path';
 import { pipeline } from 'node:stream';
 import type { HttpClient } from '@wheelhouse/client';
-import { errorText, piecesWithin } from '@wheelhouse/machinery';
+import { errorText, isOfOtherSite, piecesWithin } from '@wheelhouse/machinery';
 import { RE2JS } from 're2js';
 import { describeError } from '../errors.ts';
 import { CliError } from '../io.ts';
@@ -110,24 +110,34 @@ interface ProxyFilterFlags {
   readonly rejectMethods: string;
 }
 
+/** The parts of a request that a filter examines. */
+interface FilteredRequest {
+  readonly method: string;
+  /** Decoded. */
+  readonly path: string;
+  readonly headers: http.IncomingHttpHeaders;
+}
+
 /** Whether the proxy forwards a request. */
-type ProxyFilter = (request: { method: string; path: string; host: string }) => boolean;
+type ProxyFilter = (request: FilteredRequest) => boolean;
 
 /**
  * Creates a filter that accepts a request if its path and host (without the port) each match an
- * accepting expression, and its path and method match no rejecting one. Throws CliError for a
- * malformed expression.
+ * accepting expression, its path and method match no rejecting one, and no page of another site
+ * sent it, which would act with the user's credentials (TRUST-6). Throws CliError for a malformed
+ * expression.
  */
 export function createProxyFilter(flags: ProxyFilterFlags): ProxyFilter {
   const acceptHosts = compileList(flags.acceptHosts);
   const acceptPaths = compileList(flags.acceptPaths);
   const rejectPaths = compileList(flags.rejectPaths);
   const rejectMethods = compileList(flags.rejectMethods);
-  return ({ method, path, host }) =>
+  return ({ method, path, headers }) =>
     !matches(rejectPaths, path) &&
     !matches(rejectMethods, method) &&
     matches(acceptPaths, path) &&
-    matches(acceptHosts, host.replace(/:\d*$/, ''));
+    matches(acceptHosts, (headers.host ?? '').replace(/:\d*$/, '')) &&
+    !isOfOtherSite({ method, header: (name) => headers[name]?.toString() }, 'http');
 }
 
 function compileList(list: string): readonly RE2JS[] {
@@ -197,7 +207,7 @@ async function serve(
   const requestInfo = {
     method: request.method ?? 'GET',
     path: decodedPath,
-    host: request.headers.host ?? '',
+    headers: request.headers,
   };
   if (options.filter?.(requestInfo) === false) return sendError(response, 403, 'Forbidden');
   await forward(options.client, { request, response, path: apiPath + query });

@@ -15,7 +15,10 @@ import {
   type Connection,
   type Dialect,
   type Exchange,
+  isOfOtherSite,
+  isOwnOrigin,
   largest,
+  type SiteRequest,
   smallest,
   type UserInfo,
 } from '@wheelhouse/machinery';
@@ -23,39 +26,17 @@ import type { Authenticator, Credentials } from './contract.ts';
 import { headerText } from './credentials.ts';
 import { unescapeHeaderKey } from './impersonation.ts';
 
-/** The parts of a request that identify the site that sent it. */
-type Request = Pick<Exchange, 'method' | 'header'>;
-
 /**
  * Whether a page of another site sent the request from a browser, which attaches its user's
- * certificate without asking (CLIENT-4, TRUST-6). Navigation is excluded: the user initiates it,
- * and it changes nothing. Clients other than browsers send neither `Sec-Fetch-Site` nor, with an
- * upgrade, `Origin`.
+ * certificate without asking (CLIENT-4, TRUST-6).
  * @param mayUpgradeFrom other origins whose pages may open WebSockets with a certificate
  */
-function isCrossSite(request: Request, mayUpgradeFrom: (origin: string) => boolean): boolean {
+function isCrossSite(request: SiteRequest, mayUpgradeFrom: (origin: string) => boolean): boolean {
+  if (request.header('upgrade') === undefined) return isOfOtherSite(request, 'https');
   // A browser's WebSocket handshake states no site, but always an origin.
-  if (request.header('upgrade') !== undefined) return isCrossOriginUpgrade(request, mayUpgradeFrom);
-  const site = request.header('sec-fetch-site');
-  if (site !== 'cross-site' && site !== 'same-site') return false;
-  return request.method !== 'GET' || request.header('sec-fetch-mode') !== 'navigate';
-}
-
-function isCrossOriginUpgrade(
-  request: Request,
-  mayUpgradeFrom: (origin: string) => boolean,
-): boolean {
   const origin = request.header('origin');
-  return (
-    origin !== undefined && !isSameOrigin(origin, request.header('host')) && !mayUpgradeFrom(origin)
-  );
-}
-
-/** Whether an origin is the requested host over TLS, the only scheme with client certificates. */
-function isSameOrigin(origin: string, host = ''): boolean {
-  const own = `https://${host}`;
-  if (!URL.canParse(origin) || !URL.canParse(own)) return false;
-  return new URL(origin).origin === new URL(own).origin;
+  if (origin === undefined || mayUpgradeFrom(origin)) return false;
+  return !isOwnOrigin(origin, 'https', request.header('host'));
 }
 
 /** An authenticator whose authorities can be replaced. */
