@@ -8,14 +8,15 @@ import { describeError, reportFailures } from './errors.ts';
 import { type FlagSpec, parseFlags } from './flags.ts';
 import { CliError, type CliIo, CommandLineError, decodeText, usageError } from './io.ts';
 import { globalFlags, killedExitCode, Session } from './session.ts';
-import { terminalIo } from './terminal.ts';
+import { showingControls, terminalIo } from './terminal.ts';
 
 /**
  * Runs a command line. Resolves with the exit code; never rejects.
  * @param args the words after the program's name
  */
 export async function runSvcctl(hostIo: CliIo, args: readonly string[]): Promise<number> {
-  const io = terminalIo(hostIo);
+  const terminal = terminalIo(hostIo);
+  const io = showingControls(terminal, { isOutputRaw: false });
   let session: Session | undefined;
   if (args[0] === '__complete') {
     const { complete } = await import('./commands/completion.ts');
@@ -46,7 +47,7 @@ export async function runSvcctl(hostIo: CliIo, args: readonly string[]): Promise
       io.err(`Flag --${name} has been deprecated, ${deprecated}\n`);
     }
     session = new Session({
-      io,
+      io: showingControls(terminal, { isOutputRaw: usesTemplate(parsed.flags) }),
       flags: parsed.flags,
       ownFlags: command.flags ?? [],
       words: [...path, ...parsed.rest],
@@ -71,6 +72,10 @@ export async function runSvcctl(hostIo: CliIo, args: readonly string[]): Promise
     session?.close();
   }
 }
+
+/** Whether the output is that of a template, which prints what it reads. */
+const usesTemplate = (flags: ReturnType<typeof parseFlags>['flags']): boolean =>
+  /^(?:go-template|template|jsonpath)/.test(flags.text('output') ?? '') || flags.has('template');
 
 /** Separates the flags of a command. Throws a CliError that refers to its help. */
 function parseCommandFlags(

@@ -106,6 +106,31 @@ export function terminalIo(io: CliIo): CliIo {
   };
 }
 
+/**
+ * Wraps an environment so that what a server sends cannot command the terminal: messages show their
+ * control characters, and so does output to a terminal, apart from this program's colors.
+ * @param options.isOutputRaw whether output passes unchanged, as that of templates does
+ */
+export function showingControls(io: CliIo, options: { readonly isOutputRaw: boolean }): CliIo {
+  const { status } = io;
+  const filtersOutput = io.outIsTerminal === true && !options.isOutputRaw;
+  return {
+    ...io,
+    out: filtersOutput ? (text) => io.out(withoutForeignControls(text)) : (text) => io.out(text),
+    err: (text) => io.err(withoutControls(text)),
+    ...(status === undefined ? {} : { status: (text) => status(withoutControls(text)) }),
+  };
+}
+
+/** The colors that `colored` emits. */
+const ownColors = new RegExp(`(\u001b\\[(?:0|${Object.values(codes).join('|')})m)`);
+
+const withoutForeignControls = (text: string) =>
+  text
+    .split(ownColors)
+    .map((part, index) => (index % 2 === 1 ? part : withoutControls(part)))
+    .join('');
+
 /** Control characters except tabs and ends of lines. */
 const controls = /(?![\t\n])\p{Cc}/gu;
 

@@ -11,6 +11,7 @@ import { getOrUndefined, objectPath, retryConflicts, warnIfDeleting } from '../a
 import type { Command } from '../command.ts';
 import { describeError, NoMatchError } from '../errors.ts';
 import { CliError, throwFirst, usageError } from '../io.ts';
+import { pathWithin } from '../local-path.ts';
 import { loadManifests, type Manifest } from '../manifests.ts';
 import { nameOf, namespaceOf, objectAt } from '../objects.ts';
 import { withoutManagedFields } from '../output/output.ts';
@@ -101,7 +102,7 @@ async function writeVersions(session: Session, compared: Compared): Promise<void
   if (!prunes) return;
   for await (const { resource, object } of findLeftovers(session, { applied, kinds })) {
     const { after } = preparedForDiff(session, { current: undefined, after: object });
-    writeVersion(path.join(compared.live, fileName(resource, object)), after);
+    writeVersion(compared.live, fileName(resource, object), after);
   }
 }
 
@@ -115,12 +116,14 @@ async function writeComparison(
   const file = fileName(resource, after);
   const shown = preparedForDiff(session, { current, after });
   // An object that does not exist yet is an empty file.
-  writeVersion(path.join(compared.live, file), shown.current);
-  writeVersion(path.join(compared.merged, file), shown.after);
+  writeVersion(compared.live, file, shown.current);
+  writeVersion(compared.merged, file, shown.after);
   return current ?? after;
 }
 
-function writeVersion(file: string, object: JsonObject | undefined): void {
+/** Throws CliError if the name leads out of the folder. */
+function writeVersion(folder: string, name: string, object: JsonObject | undefined): void {
+  const file = pathWithin(folder, name);
   writeFileSync(file, object === undefined ? '' : toYaml(object), { mode: 0o700 });
 }
 

@@ -4,6 +4,7 @@ import { ApiError, toYaml } from '@wheelhouse/client';
 import { apiVersionOf, compareText, type JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../command.ts';
 import { CliError, usageError } from '../io.ts';
+import { pathWithin } from '../local-path.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt, withGroup } from '../objects.ts';
 import { orderedJson, outputFlags, printerOr } from '../output/output.ts';
 import { alignLines, noHeadersFlag } from '../output/table.ts';
@@ -112,7 +113,7 @@ function createWriter(session: Session, format: string): WriteFile {
   if (folder === '' || folder === '-') return (_file, text) => session.io.out(text);
   const defaultEnding = format === 'json' || format === 'yaml' ? `.${format}` : '.txt';
   return (file, text, ending = defaultEnding) => {
-    const full = path.join(session.path(folder), `${file}${ending}`);
+    const full = pathWithin(session.path(folder), `${file}${ending}`);
     mkdirSync(path.dirname(full), { recursive: true });
     writeFileSync(full, text);
   };

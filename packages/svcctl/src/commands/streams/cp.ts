@@ -6,6 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { cut, type JsonObject } from '@wheelhouse/machinery';
 import type { Command } from '../../command.ts';
 import { CliError, CommandExit } from '../../io.ts';
+import { isWithin } from '../../local-path.ts';
 import { nameOf, namespaceOf } from '../../objects.ts';
 import { targetPath } from '../../selection.ts';
 import type { Session } from '../../session.ts';
@@ -223,11 +224,6 @@ function execHint({ pod, file }: ContainerFile): string {
   const words = [namespaceOf(pod), nameOf(pod), file].map((word) => JSON.stringify(word));
   const [namespace, name, place] = words;
   return ` (consider using "svcctl exec -n ${namespace} ${name} -- tar cf - ${place} | tar xf -")`;
-}
-
-function isWithin(folder: string, place: string): boolean {
-  const relative = path.relative(folder, place);
-  return relative !== '..' && !relative.startsWith(`..${path.sep}`) && !path.isAbsolute(relative);
 }
 
 async function copyTo(to: ContainerFile, local: string): Promise<void> {
