@@ -243,6 +243,15 @@ describe('proxy', () => {
     expect(requests.map(({ method }) => method)).toEqual(methods);
   });
 
+  test('ADM-4: an answer without a body has no length', async () => {
+    const head = 'HTTP/1.1 204 No Content\r\ncontent-length: 5\r\nx-a: b\r\n\r\n';
+    answer = (_, { socket }) => void socket?.end(head);
+    const { status, headers } = await server.request('GET', `${at}/pods/p/proxy/x`);
+    expect(status).toBe(204);
+    expect(headers).toMatchObject({ 'x-a': 'b' });
+    expect(headers).not.toHaveProperty('content-length');
+  });
+
   test.each(['s:web', 's:80', 'http:s:web', 'http:s:80'])(
     'API-1: the Service %s leads to one of its Pods',
     async (name) => {

@@ -250,6 +250,11 @@ export function isRedirect(answer: {
 
 const brokenAnswer = 'net/http: HTTP/1.x transport connection broken';
 
+/** The headers of an answer without a body, whose length breaks the answer over HTTP/2. */
+function withoutLength({ 'content-length': _, ...headers }: ResponseHeaders): ResponseHeaders {
+  return headers;
+}
+
 /** Methods that are retried if the server closed a reused connection. */
 const retriedMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
 
@@ -477,7 +482,8 @@ export class Relay implements RemoteAnswer {
     const { exchange, info, context, audit } = this.#call.call;
     this.#state = 'answering';
     this.#incoming = incoming;
-    const headers = this.#call.plan.responseHeaders(incoming.rawHeaders);
+    const received = this.#call.plan.responseHeaders(incoming.rawHeaders);
+    const headers = status === 204 ? withoutLength(received) : received;
     const stream = exchange.stream({ status, headers });
     this.#stream = stream;
     const source = this.#transformed(incoming);
