@@ -248,6 +248,26 @@ describe('ADM-2: kinds of answers', () => {
   });
 });
 
+const long = 'x'.repeat(200_000);
+
+const status = {
+  message: 'no',
+  details: { name: long, uid: long, causes: Array(2_000).fill({ message: 'c'.repeat(999) }) },
+};
+
+test.each<[string, object]>([
+  ['another uid', { uid: long }],
+  ['a long reason', { allowed: false, status: { reason: long, code: 403 } }],
+  ['many causes and long names', { allowed: false, status }],
+])('TRUST-3: the error after %s is bounded', async (_, response) => {
+  await hooked('validating', { path: '/a' });
+  service.answer('/a', () => ({ ...response }));
+  const answer = await create();
+  expect(answer.status).toBeGreaterThanOrEqual(400);
+  expect(answer.body.message).toMatch(/failed calling webhook|denied the request/);
+  expect(answer.text.length).toBeLessThan(150_000);
+});
+
 test('ADM-2: a patch that removes what a default restores is a change', async () => {
   const rule = { operations: ['CREATE'], apiGroups: [''], apiVersions: ['v1'] };
   const rules = [{ ...rule, resources: ['pods'] }];

@@ -73,7 +73,7 @@ export class StatusError extends Error {
       metadata: options.metadata ?? {},
       status: 'Failure',
       message,
-      ...(options.reason === '' ? {} : { reason: options.reason }),
+      ...(options.reason === '' ? {} : { reason: truncateText(options.reason, shownPathMax) }),
       ...(options.details === undefined ? {} : { details: boundedDetails(options.details) }),
       code: options.code,
     };
@@ -96,12 +96,35 @@ function boundedMessage(message: string): string {
   return truncateText(message, Math.floor(listedBytesMax / 3) - 40);
 }
 
-/** Truncates a name that the client may have sent in a body (TRUST-3). */
+const detailTexts = ['name', 'group', 'kind', 'uid'] as const;
+
+/** Truncates texts and causes that a client or a webhook may have sent (TRUST-3). */
 function boundedDetails(details: StatusDetails): StatusDetails {
-  const { name = '' } = details;
-  if (name.length <= shownPathMax) return details;
-  return { ...details, name: truncateText(name, shownPathMax) };
+  const { causes } = details;
+  const bounded = causes === undefined ? details : { ...details, causes: boundedCauses(causes) };
+  const long = detailTexts.filter((name) => (details[name]?.length ?? 0) > shownPathMax);
+  if (long.length === 0) return bounded;
+  const texts = long.map((name) => [name, truncateText(details[name] ?? '', shownPathMax)]);
+  return { ...bounded, ...Object.fromEntries(texts) };
 }
+
+function boundedCauses(causes: readonly StatusCause[]): readonly StatusCause[] {
+  const bounded: StatusCause[] = [];
+  const { items } = boundedList(causes, (cause) => {
+    const { message = '', reason = '', field = '' } = cause;
+    const isShort = message.length <= shownTextMax && reason.length + field.length <= shownPathMax;
+    const shown = isShort ? cause : truncatedCause(cause);
+    bounded.push(shown);
+    return `${shown.message}${shown.reason}${shown.field}`;
+  });
+  return bounded.slice(0, items.length);
+}
+
+const truncatedCause = ({ message, reason, field }: StatusCause): StatusCause => ({
+  ...(reason === undefined ? {} : { reason: truncateText(reason, shownPathMax) }),
+  ...(message === undefined ? {} : { message: truncateText(message, shownTextMax) }),
+  ...(field === undefined ? {} : { field: truncateText(field, shownPathMax) }),
+});
 
 /** Returns the name of a resource in messages: `pods`, or `deployments.apps`. */
 export function qualifiedResource(gr: GroupResource): string {
