@@ -95,13 +95,14 @@ test.each([
 ])('TRUST-1: a call through %s can be canceled', async (_, answer) => {
   const proxy = afterFirstBytes(answer);
   const port = await listenLocally(proxy);
-  untilEnd(trackConnections(proxy, ['connection']));
+  const connections = untilEnd(trackConnections(proxy, ['connection']));
   const canceled = new AbortController();
   const http = createHttpClient({ server: server.url, proxyUrl: `http://127.0.0.1:${port}` });
   const call = http.request({ method: 'GET', path: '/version', signal: canceled.signal });
   await once(proxy, 'connection');
   canceled.abort();
   await expect(call).rejects.toMatchObject({ name: 'AbortError' });
+  await expect.poll(() => connections.count).toBe(0);
 });
 
 test('TRUST-1: an answer that switches protocols fails the request', async () => {

@@ -349,6 +349,20 @@ interface Destination {
 /** Time without data after which a proxy, or a TLS handshake through it, fails; milliseconds. */
 const proxyTimeoutMs = 30_000;
 
+/** Options of a request whose tunnel, if it is not yet open, closes when the signal aborts. */
+export interface Cancelable {
+  readonly canceled?: AbortSignal | undefined;
+}
+
+/** Destroys a connection that is being opened when the signal aborts; returns how to stop that. */
+function closeIfCanceled(
+  opening: { destroy(error: Error): unknown },
+  { canceled }: Cancelable,
+): () => void {
+  if (canceled === undefined) return () => {};
+  return whenAborted(canceled, { where: 'client' }, () => opening.destroy(connectionClosed()));
+}
+
 /** Opens connections to a server without TLS, each through a tunnel of the proxy. */
 export class TunnelAgent extends http.Agent {
   readonly #proxyUrl: string;
@@ -358,8 +372,13 @@ export class TunnelAgent extends http.Agent {
     this.#proxyUrl = proxyUrl;
   }
 
-  override createConnection(options: http.ClientRequestArgs, callback?: AgentCallback): undefined {
-    openTunnel({ proxyUrl: this.#proxyUrl, to: options }, connectedCallback(callback));
+  override createConnection(
+    options: http.ClientRequestArgs & Cancelable,
+    callback?: AgentCallback,
+  ): undefined {
+    const { canceled } = options;
+    const tunnel = { proxyUrl: this.#proxyUrl, to: options, canceled };
+    openTunnel(tunnel, connectedCallback(callback));
   }
 }
 
@@ -373,31 +392,39 @@ class SecureTunnelAgent extends https.Agent {
     this.#proxyUrl = proxyUrl;
   }
 
-  override createConnection(options: https.RequestOptions, callback?: AgentCallback): undefined {
+  override createConnection(
+    options: https.RequestOptions & Cancelable,
+    callback?: AgentCallback,
+  ): undefined {
     const connected = connectedCallback(callback);
-    const { ca, allowPartialTrustChain, rejectUnauthorized } = options;
+    const { ca, allowPartialTrustChain, rejectUnauthorized, canceled } = options;
     const trust = { ca, allowPartialTrustChain, rejectUnauthorized };
-    openTunnel({ proxyUrl: this.#proxyUrl, to: options, trust }, (error, socket) => {
+    const tunnel = { proxyUrl: this.#proxyUrl, to: options, trust, canceled };
+    openTunnel(tunnel, (error, socket) => {
       if (error !== null || socket === undefined) return connected(error, socket);
       this.#secure({ ...(options as ConnectionOptions), socket }, connected);
     });
   }
 
-  #secure(options: ConnectionOptions, connected: ConnectCallback): void {
+  #secure(options: ConnectionOptions & Cancelable, connected: ConnectCallback): void {
     const failed = (fault: Error): void => connected(fault);
     const connect = (complete: ConnectionOptions) => {
       const secured = connectVerified(complete);
-      // A canceled call does not end this handshake.
+      const release = closeIfCanceled(secured, options);
       secured.setTimeout(proxyTimeoutMs);
       const stop = listen(
         secured,
         { where: 'client' },
         {
-          error: failed,
+          error(fault: Error) {
+            release();
+            failed(fault);
+          },
           timeout: () => secured.destroy(new Error('the server does not answer')),
           secureConnect() {
             if (secured.destroyed) return;
             stop();
+            release();
             secured.setTimeout(0);
             connected(null, secured);
           },
@@ -420,7 +447,7 @@ export function secureAgent(
     : new SecureTunnelAgent(proxyUrl, options);
 }
 
-interface Tunnel {
+interface Tunnel extends Cancelable {
   readonly proxyUrl: string;
   readonly to: Destination;
   /** Trust settings for a proxy with TLS, the same as for the server. */
@@ -449,7 +476,7 @@ function parseProxy(text: string) {
  * Requests a tunnel to the destination from the proxy, and passes its socket to `connected`. Errors
  * do not contain the proxy's URL, which may have a password.
  */
-function openTunnel({ proxyUrl, to, trust }: Tunnel, connected: ConnectCallback): void {
+function openTunnel({ proxyUrl, to, trust, canceled }: Tunnel, connected: ConnectCallback): void {
   const parsed = parseProxy(proxyUrl);
   if (parsed === undefined) {
     const error = new Error('the proxy is not an http or https URL');
@@ -473,17 +500,22 @@ function openTunnel({ proxyUrl, to, trust }: Tunnel, connected: ConnectCallback)
     timeout: proxyTimeoutMs,
     ...(secure ? trust : {}),
   });
+  const release = closeIfCanceled(request, { canceled });
   listen(
     request,
     { where: 'client' },
     {
       connect(response: IncomingMessage, socket: Socket) {
+        release();
         if (response.statusCode === 200) return connected(null, socket);
         socket.destroy();
         connected(new Error(`the proxy answered ${response.statusCode} to CONNECT`));
       },
       timeout: () => request.destroy(new Error('the proxy does not answer')),
-      error: (error: Error) => connected(error),
+      error(error: Error) {
+        release();
+        connected(error);
+      },
     },
   );
   request.end();

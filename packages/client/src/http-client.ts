@@ -20,6 +20,7 @@ import {
 } from '@wheelhouse/machinery';
 import {
   abortError,
+  type Cancelable,
   idleMs,
   NotProcessed,
   SharedConnection,
@@ -406,7 +407,8 @@ function sendOverHttp1(request: HttpRequest, context: SendContext): Promise<Http
     const headers = requestHeaders({ config, explicitHeaders: request.headers, credential });
     const { body } = request;
     if (body !== undefined) headers['content-length'] = Buffer.byteLength(body);
-    const outgoing = (secure ? https : http).request({
+    const { signal } = request;
+    const options: https.RequestOptions & Cancelable = {
       agent,
       protocol: base.protocol,
       hostname: base.hostname.replace(/^\[|\]$/g, ''),
@@ -414,8 +416,10 @@ function sendOverHttp1(request: HttpRequest, context: SendContext): Promise<Http
       method: request.method,
       path: prefix + request.path,
       headers,
-      ...(request.signal === undefined ? {} : { signal: request.signal }),
-    });
+      canceled: signal,
+      ...(signal === undefined ? {} : { signal }),
+    };
+    const outgoing = (secure ? https : http).request(options);
     const response = (body: IncomingMessage) => {
       release();
       route.onResponse(body);
@@ -426,7 +430,6 @@ function sendOverHttp1(request: HttpRequest, context: SendContext): Promise<Http
       reject(error.name === 'AbortError' ? error : new ConnectionError(base, error));
     };
     // Node.js reports an abort only once there is a connection, such as a tunnel through a proxy.
-    const { signal } = request;
     const release =
       signal === undefined
         ? () => {}
