@@ -11,17 +11,24 @@ import {
   type BodyPiece,
   type BodyReceiver,
   type DetachedConnection,
+  defer,
   listen,
   type MemoryAccount,
   pieceBytes,
 } from '@wheelhouse/machinery';
 import { ExchangeBase, type ExchangeHost, noBytes } from './exchange-base.ts';
 
+/** Pieces of a body that one turn of the event loop delivers: a piece may have one byte (TRUST-2). */
+const piecesPerTurn = 250;
+
 /** The body of an HTTP/1.1 request, which Node reads. */
 class NodeBodySource implements BodySource {
   readonly #readable: Readable;
   #receiver: BodyReceiver | undefined;
   #unlisten: (() => void) | undefined;
+  #isPaused = false;
+  /** Pieces delivered since the last pause between turns. */
+  #pieces = 0;
 
   constructor(readable: Readable) {
     this.#readable = readable;
@@ -45,10 +52,12 @@ class NodeBodySource implements BodySource {
   }
 
   pause(): void {
+    this.#isPaused = true;
     this.#readable.pause();
   }
 
   resume(): void {
+    this.#isPaused = false;
     this.#readable.resume();
   }
 
@@ -58,7 +67,20 @@ class NodeBodySource implements BodySource {
     this.#readable.resume();
   }
 
-  readonly #onData = (bytes: Buffer): void => this.#receiver?.piece(bytes);
+  readonly #onData = (bytes: Buffer): void => {
+    this.#receiver?.piece(bytes);
+    this.#pieces += 1;
+    if (this.#pieces >= piecesPerTurn) this.#pauseUntilNextTurn();
+  };
+
+  #pauseUntilNextTurn(): void {
+    this.#pieces = 0;
+    if (this.#receiver === undefined || this.#isPaused) return;
+    this.#readable.pause();
+    defer({ where: 'http1', end: () => this.#readable.destroy() }, () => {
+      if (this.#receiver !== undefined && !this.#isPaused) this.#readable.resume();
+    });
+  }
 
   readonly #onEnd = (): void => {
     const receiver = this.#receiver;

@@ -336,7 +336,7 @@ class Http1Server {
     ignoreErrors(socket);
     ignoreErrors(request);
     // Further bytes wait for the new protocol.
-    socket.off('data', discard);
+    readers.get(socket)?.();
     const connection = this.#connectionOf(socket);
     const core = this.#core;
     connection.takeLast(behind, (head) => {
@@ -403,6 +403,15 @@ const ordinary = { waitsForContinue: false };
 
 const emptyAndLast = 'Connection: close\r\nContent-Length: 0\r\n\r\n';
 
+/** Functions that stop reading connections as streams. */
+const readers = new WeakMap<Socket, () => void>();
+
+/**
+ * Bytes of a connection that are parsed in one turn of the event loop, apart from the last record
+ * of TLS: Node's parser calls back for each chunk of a body, and a chunk may have one byte (TRUST-2).
+ */
+const bytesPerTurn = 8 * 1024;
+
 /**
  * Makes Node read a connection through its stream. Node's parser otherwise bypasses the stream and
  * stops during an earlier answer, but bytes that TLS had already read reached it all the same and
@@ -410,10 +419,25 @@ const emptyAndLast = 'Connection: close\r\nContent-Length: 0\r\n\r\n';
  * the bytes wait in the stream.
  */
 export function readAsStream(socket: Socket): void {
-  socket.on('data', discard);
+  const containment = { where, end: () => socket.destroy() } as const;
+  let isReading = true;
+  let bytes = 0;
+  // Node's listener has parsed the same bytes before.
+  const data = (parsed: Buffer) => {
+    bytes += parsed.length;
+    if (bytes < bytesPerTurn || !isReading || socket.isPaused()) return;
+    bytes = 0;
+    socket.pause();
+    defer(containment, () => {
+      if (isReading) socket.resume();
+    });
+  };
+  const stop = listen(socket, containment, { data });
+  readers.set(socket, () => {
+    isReading = false;
+    stop();
+  });
 }
-
-function discard(): void {}
 
 /** Node's code for a request whose headers or body do not arrive in time. */
 const requestTimeout = 'ERR_HTTP_REQUEST_TIMEOUT';
