@@ -67,6 +67,11 @@ class FakeSocket extends EventEmitter {
     else this.#late.push(done);
   }
 
+  /** The test decides when bytes arrive. */
+  isPaused(): boolean {
+    return true;
+  }
+
   /** Accepts the delayed writes. */
   drain(): void {
     const late = this.#late;

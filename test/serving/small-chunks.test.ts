@@ -1,8 +1,10 @@
 import { once } from 'node:events';
 import { connect } from 'node:tls';
 import { expect, test } from 'vitest';
+import { untilEnd } from '../support/cleanup.ts';
 import { adminToken, configMap } from '../support/harness.ts';
 import { withServer } from '../support/with-server.ts';
+import { flags, frame, headers, postFields, startRawServer, type } from './http2-raw.ts';
 
 const server = await withServer();
 
@@ -48,4 +50,27 @@ test('TRUST-2: an unread body in chunks of one byte is discarded in many turns',
   const { statuses, turns } = await sentInChunks('GET /api/v1/namespaces/default/configmaps/none');
   expect(statuses).toEqual(['404', '200']);
   expect(turns).toBeGreaterThan(60);
+});
+
+test('TRUST-2: a body in HTTP/2 frames of one byte is read in many turns', async () => {
+  const count = 100_000;
+  const raw = await untilEnd(
+    startRawServer(async (exchange) => {
+      const { length } = await exchange.body(count);
+      exchange.send({ status: 200, headers: {}, body: Buffer.from(String(length)) });
+    }),
+  );
+  const client = await raw.connect();
+  client.greet();
+  const byte = frame(type.data, flags.none, 1, 'x');
+  const body = Buffer.concat(Array.from({ length: count }, () => byte));
+  client.send(headers(1, postFields, flags.endHeaders), body, frame(type.data, flags.endStream, 1));
+  let turns = 0;
+  const isAnswered = () => client.received.some((received) => received.type === type.data);
+  while (!isAnswered() && !client.closed && turns < 1_000_000) {
+    await new Promise(setImmediate);
+    turns += 1;
+  }
+  expect((await client.of(type.data, 1)).payload.toString()).toBe(String(count));
+  expect(turns).toBeGreaterThan(50);
 });

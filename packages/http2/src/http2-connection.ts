@@ -30,6 +30,7 @@ import {
 import { HpackDecoder } from './hpack-decoder.ts';
 import { addContinue, addResponseHead, RequestHead, type ResponseHead } from './message-heads.ts';
 import { Output, type OutputOwner } from './output.ts';
+import { PacedReading } from './paced-reading.ts';
 import { type ConnectionHost, PeerConnection } from './peer-connection.ts';
 import {
   ConnectionError,
@@ -123,11 +124,15 @@ export class Http2Connection
     this.#onRequest = options.onRequest;
     this.#output = new Output({ socket, owner: this, memory: this.memory });
     this.#guard = new FloodGuard(core.clock);
+    const pace = new PacedReading({ socket, where: 'http2' });
     listen(
       socket,
       { where: 'http2' },
       {
-        data: (chunk: Buffer) => this.#reader.read(chunk),
+        data: (chunk: Buffer) => {
+          this.#reader.read(chunk);
+          pace.parsed(chunk.length);
+        },
         // A client that has closed its side counts as disconnected, as in kube-apiserver.
         end: () => socket.destroy(),
         close: this.#onClose,

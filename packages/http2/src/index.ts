@@ -5,6 +5,7 @@ export { ClientConnection, type ClientConnectionHost, requestHead } from './clie
 export { Http2Connection } from './http2-connection.ts';
 export type { ResponseHead } from './message-heads.ts';
 export { queueBytesMin } from './output.ts';
+export { PacedReading } from './paced-reading.ts';
 export { type ConnectionHost, PeerConnection } from './peer-connection.ts';
 export { errorCode } from './protocol.ts';
 export type { BodySink, BodySource } from './stream.ts';

@@ -1,7 +1,7 @@
 import { type IncomingMessage, ServerResponse } from 'node:http';
 import type { Server, Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import { type ConnectionHost, PeerConnection } from '@wheelhouse/http2';
+import { type ConnectionHost, PacedReading, PeerConnection } from '@wheelhouse/http2';
 import {
   contained,
   type DetachedConnection,
@@ -407,35 +407,19 @@ const emptyAndLast = 'Connection: close\r\nContent-Length: 0\r\n\r\n';
 const readers = new WeakMap<Socket, () => void>();
 
 /**
- * Bytes of a connection that are parsed in one turn of the event loop, apart from the last record
- * of TLS: Node's parser calls back for each chunk of a body, and a chunk may have one byte (TRUST-2).
- */
-const bytesPerTurn = 8 * 1024;
-
-/**
  * Makes Node read a connection through its stream. Node's parser otherwise bypasses the stream and
  * stops during an earlier answer, but bytes that TLS had already read reached it all the same and
  * were rejected as malformed (the rest of a body right after a large answer). With a data listener
  * the bytes wait in the stream.
  */
 export function readAsStream(socket: Socket): void {
-  const containment = { where, end: () => socket.destroy() } as const;
-  let isReading = true;
-  let bytes = 0;
+  const pace = new PacedReading({ socket, where });
   // Node's listener has parsed the same bytes before.
-  const data = (parsed: Buffer) => {
-    bytes += parsed.length;
-    if (bytes < bytesPerTurn || !isReading || socket.isPaused()) return;
-    bytes = 0;
-    socket.pause();
-    defer(containment, () => {
-      if (isReading) socket.resume();
-    });
-  };
-  const stop = listen(socket, containment, { data });
+  const data = (bytes: Buffer) => pace.parsed(bytes.length);
+  const stopListening = listen(socket, { where, end: () => socket.destroy() }, { data });
   readers.set(socket, () => {
-    isReading = false;
-    stop();
+    pace.stop();
+    stopListening();
   });
 }
 
