@@ -1,5 +1,5 @@
 import { silentLogger } from '@wheelhouse/machinery';
-import { collectGarbage } from '@wheelhouse/machinery/testing';
+import { collectGarbage, FakeClock } from '@wheelhouse/machinery/testing';
 import { FetchError, fetchText, Provider, readToken } from '@wheelhouse/server/testing';
 import { beforeEach, expect, test } from 'vitest';
 import { untilEnd } from '../support/cleanup.ts';
@@ -91,7 +91,8 @@ test('TRUST-4: an answer in single bytes takes as much memory as its bytes', asy
   });
   collectGarbage();
   const before = process.memoryUsage().heapUsed;
-  const fetching = fetched('/');
+  const access = { authorities: source.caPem, clock: new FakeClock() };
+  const fetching = fetchText(`${source.url}/`, access);
   await arrived;
   // The client, in this process, reads what has arrived in each turn.
   for (let turns = 0; turns < 500; turns += 1) await new Promise(setImmediate);
